@@ -1,0 +1,144 @@
+"""Where a notebook's tables, figures and provenance go, and how they get there whole.
+
+    run = Record("01_platt2000", out_dir=out_dir, profile=profile, seed=seed)
+    run.table("table1", df)        # <out_dir>/01_platt2000/table1.csv
+    run.figure("pareto", fig)      # .svg and .png beside it
+    run.close(["letter"])          # run.json: what produced them
+    run.provenance()               # the same, as the notebook's last table
+
+Every file is written under a temporary name and renamed, so a run that is killed leaves either the old
+file or the new one.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
+
+
+def project_root() -> Path:
+    """The checkout the package was imported from; of an ordinary installation, the working folder."""
+    return PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else Path.cwd()
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
+    """`path`, after `write(temporary)` has filled a file beside it that was then renamed over it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")  # savefig picks by suffix
+    try:
+        write(part)
+        os.replace(part, path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    return path
+
+
+def write_json(path: Path, content: object) -> Path:
+    """`path`, holding `content` as indented JSON."""
+    return write_atomically(path, lambda part: part.write_text(json.dumps(content, indent=1) + "\n"))
+
+
+def file_digest(paths: Iterable[Path], root: Path) -> str:
+    """One sha256 over the names (below `root`) and bytes of `paths`."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(f"{path.relative_to(root).as_posix()}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def code_digest() -> str:
+    """sha256 over the package's own sources (Python, and the published tables and claims)."""
+    return file_digest([*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*")], PACKAGE)
+
+
+class Record:
+    """The folder one notebook run writes to, with the record of what produced it."""
+
+    def __init__(
+        self, key: str, *, out_dir: str | Path = "runs", profile: str = "quick", seed: int = 0, **parameters
+    ):
+        self.key = key
+        self.folder = project_root() / out_dir / key
+        self.parameters = {"profile": profile, "seed": seed, **parameters}
+        self.datasets: dict[str, str] = {}
+        self.seconds = 0.0
+        self._start = time.perf_counter()
+
+    def table(self, name: str, df):
+        """`df` itself, written to <name>.csv (its index too, where the index has a name)."""
+        index = any(level is not None for level in df.index.names)
+        write_atomically(self.folder / f"{name}.csv", lambda part: df.to_csv(part, index=index))
+        return df
+
+    def figure(self, name: str, fig):
+        """`fig` itself, written to <name>.svg and <name>.png; the same figure gives the same bytes."""
+        from matplotlib import rc_context
+
+        with rc_context({"svg.hashsalt": self.key}):
+            for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
+                write_atomically(
+                    self.folder / f"{name}{suffix}",
+                    lambda part, metadata=metadata: fig.savefig(
+                        part, dpi=150, bbox_inches="tight", metadata=metadata
+                    ),
+                )
+        return fig
+
+    def recorded(self, name: str):
+        """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
+        import pandas as pd
+
+        path = project_root() / "figures" / self.key / f"{name}.csv"
+        return pd.read_csv(path) if path.is_file() else None
+
+    def close(self, datasets: Iterable = ()) -> None:
+        """Nothing; writes run.json: parameters, versions, seconds, and a digest of code and data."""
+        self.datasets = {name: digest for name, digest in map(_identity, datasets)}
+        self.seconds = round(time.perf_counter() - self._start, 1)
+        write_json(
+            self.folder / "run.json",
+            {
+                "key": self.key,
+                "parameters": self.parameters,
+                "seconds": self.seconds,
+                "versions": versions(),
+                "code": code_digest(),
+                "data": self.datasets,
+            },
+        )
+
+    def provenance(self):
+        """A two-column DataFrame for a notebook's last cell: versions, seconds, data digests."""
+        import pandas as pd
+
+        rows = {**self.parameters, "seconds": self.seconds, **versions()}
+        rows |= {f"data: {name}": digest[:12] for name, digest in self.datasets.items()}
+        return pd.DataFrame({"what": list(rows), "value": [str(v) for v in rows.values()]})
+
+
+def versions() -> dict[str, str]:
+    """Version of Python, of this package and of the libraries that decide its numbers."""
+    found = {"python": platform.python_version()}
+    for name in ("dagsvm-lab", *SHOWN):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _identity(data) -> tuple[str, str]:
+    """(name, sha256 of the original) of a loaded Dataset or of a data set's name."""
+    if isinstance(data, str):
+        from .datasets import load
+
+        data = load(data)
+    return data.card.name, data.card.sha256
