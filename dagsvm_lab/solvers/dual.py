@@ -7,7 +7,7 @@ is the dual of
     minimise  1/2 |w|^2 + sum_i u_i xi_i   with  s_i (<w, x_i> + b) >= p_i - xi_i,  xi_i >= 0,
 
 with w = sum_i s_i a_i x_i. A support vector machine has p = 1 and u = C. The posterior-probability machine
-(Tao et al. 2005) with soft label y in [-1, 1] has s = sign y, p = |y|, u = C / |y|, and a label of 0 drops out.
+(Tao et al. 2005) with soft label y in [-1, 1] has s = sign y, p = |y|, u = C / |y|; a label of 0 drops out.
 
 With beta = s a, f = K beta and v = s p - f, a feasible point is optimal when max over I_up of v is at most
 min over I_low of v (Keerthi et al. 2001); what is missing is `kkt_violation`, the quantity LIBSVM stops on.
@@ -50,7 +50,7 @@ class Dual:
 
 
 def problem(y, C=1.0, linear=None, upper=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(s, p, u) of the dual: signs, linear term (default |y|) and upper bounds (default C / |y|; 0 where y is 0)."""
+    """(s, p, u) of the dual: signs, linear term (default |y|), upper bounds (default C / |y|; 0 where y is 0)."""
     y = np.asarray(y, dtype=float)
     if y.ndim != 1 or not np.isfinite(y).all():
         raise ValueError("y must be a vector of finite labels: +-1, or soft labels in [-1, 1]")
@@ -108,7 +108,7 @@ def build(K, s, p, u, alpha, n_iter: int, converged: bool) -> Dual:
 
 
 def certify(K, y, dual: Dual) -> Certificate:
-    """Certificate of `dual` recomputed from kernel and labels alone (its own bias is the one that is judged)."""
+    """Certificate of `dual` recomputed from kernel and labels alone; its own bias is the one judged."""
     s = np.where(np.asarray(y) < 0, -1.0, 1.0)
     return measure(product(K, s * dual.alpha), s, dual.linear, dual.upper, dual.alpha, dual.bias)
 
