@@ -1,0 +1,217 @@
+"""The bank: every two-class machine of a multiclass system, trained on shared kernel rows.
+
+A bank is a coding matrix (machines x classes) of -1, 0, +1: one-versus-one, one-versus-rest or any error-correcting code.
+Support vectors are stored once, with one sparse row of coefficients beta = s alpha a machine:
+f_t(x) = sum_i beta_ti K(x_i, x) + bias_t, and f_t(x) > 0 means the +1 side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .kernels import Kernel, Rows
+from .solvers.batch import Task, solve_many
+
+BLOCK = 256
+
+
+def pair_code(n: int) -> np.ndarray:
+    """Coding matrix of all pairs (0,1), (0,2), ... (n-2,n-1): +1 at the first class, -1 at the second."""
+    i, j = np.triu_indices(n, 1)
+    code = np.zeros((len(i), n), np.int8)
+    code[np.arange(len(i)), i], code[np.arange(len(i)), j] = 1, -1
+    return code
+
+
+def rest_code(n: int) -> np.ndarray:
+    """Coding matrix of one-versus-rest: +1 on the diagonal, -1 elsewhere."""
+    return (2 * np.eye(n, dtype=np.int8) - 1).astype(np.int8)
+
+
+def pair_index(i, j, n: int):
+    """Row of the pair i < j in `pair_code(n)`."""
+    return i * (2 * n - i - 1) // 2 + (j - i - 1)
+
+
+@dataclass
+class Bank:
+    """Trained machines; plain arrays only, so that a bank can be stored and sent."""
+
+    code: np.ndarray
+    support: np.ndarray
+    vectors: np.ndarray | None
+    coef: csr_matrix
+    bias: np.ndarray
+    kernel: Kernel
+    kernels: list[Kernel] | None
+    objective: np.ndarray
+    gap: np.ndarray
+    kkt_violation: np.ndarray
+    n_iter: np.ndarray
+    converged: np.ndarray
+    n_inputs: int
+    support_class: np.ndarray
+
+    @property
+    def n_support(self) -> np.ndarray:
+        """Support vectors of each machine."""
+        return np.diff(self.coef.indptr)
+
+    @property
+    def n_parameters(self) -> int:
+        """Platt's classifier size: unique support vectors x inputs + nonzero coefficients."""
+        return len(self.support) * self.n_inputs + self.coef.nnz
+
+    def decision(self, X: np.ndarray, machines: np.ndarray | None = None) -> np.ndarray:
+        """f_t(x) for every row of X and machine t (or the chosen ones); the same bits whatever batch a row is in."""
+        X = np.asarray(X)
+        chosen = np.arange(len(self.bias)) if machines is None else np.atleast_1d(machines)
+        out = np.empty((len(X), len(chosen)))
+        coef = self.coef[chosen]
+        if self.kernels is not None:
+            for column, t in enumerate(chosen):
+                used = coef[column].indices
+                out[:, column] = self._products(X, self.kernels[t], used, coef[column][:, used])[:, 0]
+        else:
+            used = np.unique(coef.indices)
+            out[:] = self._products(X, self.kernel, used, coef[:, used])
+        return out + self.bias[chosen]
+
+    def _products(self, X, kernel: Kernel, used: np.ndarray, coef) -> np.ndarray:
+        dense = np.ascontiguousarray(coef.toarray().T)
+        out = np.empty((len(X), dense.shape[1]))
+        if kernel.name == "precomputed":
+            X = X[:, self.support[used]]
+        else:
+            rows = Rows(self.vectors[used], kernel) if len(used) else None
+        padded = np.zeros((BLOCK, X.shape[1]))
+        for start in range(0, len(X), BLOCK):
+            stop = min(start + BLOCK, len(X))
+            padded[: stop - start] = X[start:stop]
+            if kernel.name == "precomputed":
+                block = padded
+            else:
+                block = rows.block(rows.place(padded)) if len(used) else np.zeros((BLOCK, 0))
+            out[start:stop] = (block @ dense)[: stop - start]
+        return out
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The bank as named arrays, for np.savez."""
+        arrays = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("coef", "kernel", "kernels")
+        }
+        if self.vectors is None:
+            del arrays["vectors"]
+        own = [self.kernel] + (self.kernels or [])
+        arrays |= {f"coef_{part}": getattr(self.coef, part) for part in ("data", "indices", "indptr")}
+        arrays |= {
+            "kernel_name": np.array(self.kernel.name),
+            "kernel_numbers": np.array([[k.gamma, k.degree, k.coef0] for k in own]),
+        }
+        return {name: np.asarray(value) for name, value in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Bank:
+        """The bank that `to_arrays` described."""
+        a = dict(arrays)
+        name = str(a.pop("kernel_name"))
+        kernel, *kernels = [Kernel(name, g, int(d), c) for g, d, c in a.pop("kernel_numbers").tolist()]
+        shape = (len(a["bias"]), len(a["support"]))
+        coef = csr_matrix((a.pop("coef_data"), a.pop("coef_indices"), a.pop("coef_indptr")), shape=shape)
+        a["n_inputs"] = int(a["n_inputs"])
+        a.setdefault("vectors", None)
+        return cls(coef=coef, kernel=kernel, kernels=kernels or None, **a)
+
+
+def train(
+    X: np.ndarray,
+    codes: np.ndarray,
+    code: np.ndarray,
+    kernel: Kernel,
+    C: float | np.ndarray = 1.0,
+    *,
+    tol: float = 1e-3,
+    solver: str = "smo",
+    weight: np.ndarray | None = None,
+    soft: Callable | None = None,
+    kernels: list[Kernel] | None = None,
+    cache_size: float = 2000.0,
+    n_jobs: int | None = None,
+    max_iter: int = -1,
+    verbose: int = 0,
+) -> Bank:
+    """The trained Bank of a coding matrix; codes holds the class index of each row of X.
+
+    weight multiplies the upper bounds; soft(t, rows, sign) gives machine t soft labels in [-1, 1], where 0 drops a row.
+    """
+    X, codes, code = np.asarray(X), np.asarray(codes), np.asarray(code, np.int8)
+    if solver not in ("smo", "qp"):
+        raise ValueError(f"solver must be 'smo' or 'qp', not {solver!r}")
+    tasks = []
+    for t, (row, c) in enumerate(zip(code, np.broadcast_to(np.asarray(C, float), len(code)), strict=True)):
+        sign = row[codes]
+        rows = np.flatnonzero(sign)
+        y = sign[rows].astype(float)
+        upper, linear = np.full(len(rows), c), None
+        if weight is not None:
+            upper *= weight[rows]
+        if soft is not None:
+            y = np.asarray(soft(t, rows, y), float)
+            kept = y != 0
+            rows, y, upper = rows[kept], y[kept], upper[kept]
+            linear = np.abs(y)
+            upper = upper / linear
+        tasks.append(Task(rows, np.sign(y), linear, upper, kernels[t] if kernels else None))
+    if solver == "qp":
+        from .solvers.qp import solve_qp
+
+        duals = [
+            solve_qp(_square(X, k.kernel or kernel, k.rows), k.y, linear=k.linear, upper=k.upper)
+            for k in tasks
+        ]
+    else:
+        duals = solve_many(
+            X,
+            kernel,
+            tasks,
+            tol=tol,
+            n_jobs=n_jobs,
+            cache_size=cache_size,
+            max_iter=max_iter,
+            verbose=verbose,
+        )
+    data, indices, indptr = [], [], [0]
+    for task, dual in zip(tasks, duals, strict=True):
+        at = np.flatnonzero(dual.alpha)
+        data.append((task.y * dual.alpha)[at])
+        indices.append(task.rows[at])
+        indptr.append(indptr[-1] + len(at))
+    used = np.concatenate(indices)
+    support = np.unique(used)
+    coef = csr_matrix(
+        (np.concatenate(data), np.searchsorted(support, used), indptr), shape=(len(tasks), len(support))
+    )
+    stats = {
+        name: np.array([getattr(d, name) for d in duals])
+        for name in ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
+    }
+    vectors = None if kernel.name == "precomputed" else X[support]
+    return Bank(
+        code=code,
+        support=support,
+        vectors=vectors,
+        coef=coef,
+        kernel=kernel,
+        kernels=kernels,
+        n_inputs=X.shape[1],
+        support_class=codes[support],
+        **stats,
+    )
+
+
+def _square(X: np.ndarray, kernel: Kernel, rows: np.ndarray) -> np.ndarray:
+    return X[np.ix_(rows, rows)] if kernel.name == "precomputed" else kernel(X[rows], X[rows])
