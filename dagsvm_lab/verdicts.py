@@ -1,0 +1,163 @@
+"""A word for every published number: what the measured one says about it.
+
+Accuracies are shares of a test set, so chance sets their tolerance, not taste. With h hits in n rows, and the
+published p known to half a unit of its last printed digit:
+    reproduced      p lies in the exact 95 % interval of h/n                  (Clopper and Pearson 1934)
+    close           p was measured on n rows too, and its own 95 % interval meets that of h/n
+    not reproduced  otherwise
+Counts and ratios: within 5 % of the published number, within 15 %, or neither. Exact numbers: equal to the
+printed digits, within 5 %, or neither. Orderings hold or do not. Times belong to a machine: "other machine",
+whatever they are. What was not measured, because a data set is not at hand, is "not available here".
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+from scipy.stats import beta
+
+PUBLISHED = Path(__file__).with_name("published")
+REPRODUCED, CLOSE, NOT_REPRODUCED = "reproduced", "close", "not reproduced"
+NOT_AVAILABLE, OTHER_MACHINE, NOT_CHECKABLE = "not available here", "other machine", "not checkable"
+WORDS = (REPRODUCED, CLOSE, NOT_REPRODUCED, NOT_AVAILABLE, OTHER_MACHINE, NOT_CHECKABLE)
+
+
+def published(name: str) -> pd.DataFrame:
+    """The paper's table `name` (say "platt2000_table1") as printed."""
+    return pd.read_csv(PUBLISHED / f"{name}.csv")
+
+
+def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper-Pearson limits, in per cent, of a share of which `hits` in `n` were seen."""
+    tail = (1 - confidence) / 2
+    low = beta.ppf(tail, hits, n - hits + 1) if hits > 0 else 0.0
+    high = beta.ppf(1 - tail, hits + 1, n - hits) if hits < n else 1.0
+    return 100 * float(low), 100 * float(high)
+
+
+def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: float = 0.0) -> str:
+    """The word for a published accuracy or error, `hits` of `n` rows having been so counted here."""
+    if missing(published_pct) or missing(hits) or missing(n):
+        return NOT_AVAILABLE
+    hits, n = round(hits), round(n)
+    low, high = binomial_interval(hits, n)
+    if low - rounding <= published_pct <= high + rounding:
+        return REPRODUCED
+    their_low, their_high = binomial_interval(min(n, round(published_pct * n / 100)), n)
+    return CLOSE if their_low <= high and low <= their_high else NOT_REPRODUCED
+
+
+def count_verdict(published: float, measured: float, near: float = 0.05, far: float = 0.15) -> str:
+    """The word for a count or a ratio: reproduced within the share `near`, close within `far`."""
+    if missing(published):
+        return NOT_AVAILABLE
+    return distance_verdict(published, measured, near * abs(published), far * abs(published))
+
+
+def distance_verdict(published: float, measured: float, near: float, far: float) -> str:
+    """The word for a number by its distance: at most `near` reproduced, at most `far` close."""
+    if missing(published) or missing(measured):
+        return NOT_AVAILABLE
+    distance = abs(measured - published) * (1 - 1e-9)  # a boundary is inside, whatever its last bit
+    return REPRODUCED if distance <= near else CLOSE if distance <= far else NOT_REPRODUCED
+
+
+def claim_verdict(holds: bool | None) -> str:
+    """The word for a statement that holds, does not, or could not be looked at (None)."""
+    return NOT_AVAILABLE if missing(holds) else REPRODUCED if holds else NOT_REPRODUCED
+
+
+def judge(rule: Sequence, published: float, measured: float, digits: int = 0) -> str:
+    """The word that `rule` gives `measured`; `digits` decimals of `published` were printed.
+
+    A rule is ("accuracy", n), ("error", n), ("count",), ("ratio", near, far), ("points", near, far),
+    ("exact",) or ("time",).
+    """
+    name, *limits = rule
+    if missing(measured):
+        return NOT_AVAILABLE
+    rounding = 0.5 * 10.0**-digits
+    match name:
+        case "accuracy" | "error":
+            n = limits[0]
+            hits = None if missing(n) else measured * n / 100
+            return accuracy_verdict(published, hits, n, rounding)
+        case "count" | "ratio":
+            return count_verdict(published, measured, *limits)
+        case "points":
+            return distance_verdict(published, measured, *limits)
+        case "exact":
+            return distance_verdict(published, measured, rounding, max(rounding, 0.05 * abs(published)))
+        case "time":
+            return OTHER_MACHINE
+    raise ValueError(f"unknown rule {name!r}")
+
+
+def compare(
+    published_df: pd.DataFrame,
+    measured_df: pd.DataFrame | None,
+    keys: str | Sequence[str],
+    rules: Mapping[str, Sequence],
+) -> pd.DataFrame:
+    """A long table, one row a published cell: keys, quantity, published, measured, verdict.
+
+    The n of an accuracy is a number, the name of a column (of either table), or a mapping from the first key.
+    """
+    keys = [keys] if isinstance(keys, str) else list(keys)
+    found = {} if measured_df is None else _by_key(measured_df, keys)
+    digits = {column: decimals(published_df[column].dropna()) for column in rules}
+    rows = []
+    for line in published_df.to_dict("records"):
+        key = tuple(line[k] for k in keys)
+        here = found.get(key, {})
+        for column, (name, *limits) in rules.items():
+            if missing(line[column]):
+                continue
+            if name in ("accuracy", "error") and isinstance(limits[0], str):
+                limits = [here.get(limits[0], line.get(limits[0]))]
+            elif name in ("accuracy", "error") and isinstance(limits[0], Mapping):
+                limits = [limits[0].get(key[0])]
+            value = here.get(column)
+            word = judge((name, *limits), line[column], value, digits[column])
+            rows.append((*key, column, line[column], value, word))
+    return pd.DataFrame(rows, columns=[*keys, "quantity", "published", "measured", "verdict"])
+
+
+def show(df: pd.DataFrame, precision: int | Mapping[str, int] = 2) -> None:
+    """Nothing; prints `df` as plain text, fractions with `precision` decimals (one number, or by column)."""
+
+    def text(column: str, value) -> str:
+        if missing(value):
+            return "-"
+        if not isinstance(value, float):
+            return str(value)
+        digits = precision if isinstance(precision, int) else precision.get(column, 2)
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus sign on a zero
+
+    columns = []
+    for name in df.columns:
+        cells = [text(name, value) for value in df[name].tolist()]
+        width = max(map(len, [str(name), *cells]))
+        pad = str.rjust if pd.api.types.is_numeric_dtype(df[name]) else str.ljust
+        columns.append([pad(cell, width) for cell in (str(name), *cells)])
+    print("\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True)))
+
+
+def decimals(values: float | Iterable[float]) -> int:
+    """How many decimals were printed: the most that any of `values` shows."""
+    if isinstance(values, int | float):
+        values = [values]
+    printed = (repr(float(value)).partition(".")[2] for value in values)
+    return max((len(part) for part in printed if part != "0"), default=0)
+
+
+def missing(value) -> bool:
+    """Whether there is no number: None or NaN."""
+    return value is None or bool(pd.isna(value))
+
+
+def _by_key(df: pd.DataFrame, keys: list[str]) -> dict[tuple, dict]:
+    rows = {tuple(row[k] for k in keys): row for row in df.to_dict("records")}
+    if len(rows) != len(df):
+        raise ValueError(f"measured rows are not told apart by {', '.join(keys)}")
+    return rows
