@@ -21,12 +21,20 @@ def gamma_from_sigma(sigma: float) -> float:
 
 @dataclass(frozen=True)
 class Kernel:
-    """k(A, B), a float64 block: x.y | (gamma x.y + coef0)^degree | exp(-gamma |x-y|^2) | tanh(gamma x.y + coef0) | callable."""
+    """k(A, B), a float64 block: x.y | (gamma x.y + coef0)^degree | exp(-gamma |x-y|^2) | tanh(gamma x.y + coef0) | callable.
+
+    `widths`, one an input, divides the inputs first (e1071 scales them anew for every machine).
+    """
 
     name: str | Callable = "rbf"
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
+    widths: tuple[float, ...] | None = None
+
+    def shrunk(self, X: np.ndarray) -> np.ndarray:
+        """X, its inputs divided by the kernel's widths."""
+        return X if self.widths is None else X / np.asarray(self.widths)
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         A, B = np.asarray(A, float), np.asarray(B, float)
@@ -37,7 +45,7 @@ class Kernel:
         if self.name == "rbf":
             rows = Rows(B, self, np.float64)
             return rows.block(rows.place(A))
-        return self.of_products(A @ B.T)
+        return self.of_products(self.shrunk(A) @ self.shrunk(B).T)
 
     def of_products(self, block: np.ndarray) -> np.ndarray:
         """The kernel of a block of inner products, computed in place (not for the Gaussian)."""
@@ -59,6 +67,7 @@ class Kernel:
             return np.diagonal(A).astype(float)
         if self.name == "rbf":
             return np.ones(len(A))
+        A = self.shrunk(A)
         return self.of_products(np.einsum("ij,ij->i", A, A))
 
 
@@ -95,15 +104,16 @@ class Rows:
             self.right = left.copy()
             self.right[:, -2:] = left[:, :-3:-1]
         else:
-            self.right = X.astype(float if self.plain else dtype, copy=False)
+            self.right = X.astype(float) if self.plain else kernel.shrunk(X).astype(dtype, copy=False)
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """X prepared as the left factor of a block."""
         if self.kernel.name != "rbf":
-            return np.asarray(X).astype(self.right.dtype, copy=False)
+            X = np.asarray(X)
+            return (X if self.plain else self.kernel.shrunk(X)).astype(self.right.dtype, copy=False)
         Z = np.empty((len(X), X.shape[1] + 2))
         np.subtract(X, self.mean, out=Z[:, :-2])
-        Z[:, :-2] *= np.sqrt(2.0 * self.kernel.gamma)
+        Z[:, :-2] = self.kernel.shrunk(Z[:, :-2]) * np.sqrt(2.0 * self.kernel.gamma)
         Z[:, -2] = -0.5 * np.einsum("ij,ij->i", Z[:, :-2], Z[:, :-2])
         Z[:, -1] = 1.0
         return Z.astype(self.dtype, copy=False)

@@ -8,7 +8,7 @@ f_t(x) = sum_i beta_ti K(x_i, x) + bias_t, and f_t(x) > 0 means the +1 side.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -17,6 +17,7 @@ from .kernels import Kernel, Rows
 from .solvers.batch import Task, solve_many
 
 BLOCK = 256
+STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
 
 
 def pair_code(n: int) -> np.ndarray:
@@ -99,6 +100,22 @@ class Bank:
             out[start:stop] = (block @ dense)[: stop - start]
         return out
 
+    def select(self, machines: np.ndarray) -> Bank:
+        """The bank of the chosen machines alone, with only their support vectors."""
+        coef = self.coef[machines]
+        used = np.unique(coef.indices)
+        stats = {name: getattr(self, name)[machines] for name in STATS}
+        return replace(
+            self,
+            code=self.code[machines],
+            support=self.support[used],
+            support_class=self.support_class[used],
+            vectors=None if self.vectors is None else self.vectors[used],
+            coef=coef[:, used].tocsr(),
+            kernels=[self.kernels[t] for t in machines] if self.kernels else None,
+            **stats,
+        )
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
         arrays = {
@@ -111,6 +128,7 @@ class Bank:
         arrays |= {
             "kernel_name": np.array(self.kernel.name),
             "kernel_numbers": np.array([[k.gamma, k.degree, k.coef0] for k in own]),
+            "kernel_widths": np.array([k.widths or () for k in own], dtype=float),
         }
         return {name: np.asarray(value) for name, value in arrays.items()}
 
@@ -119,7 +137,8 @@ class Bank:
         """The bank that `to_arrays` described."""
         a = dict(arrays)
         name = str(a.pop("kernel_name"))
-        kernel, *kernels = [Kernel(name, g, int(d), c) for g, d, c in a.pop("kernel_numbers").tolist()]
+        numbers = zip(a.pop("kernel_numbers").tolist(), a.pop("kernel_widths").tolist(), strict=True)
+        kernel, *kernels = [Kernel(name, g, int(d), c, tuple(w) or None) for (g, d, c), w in numbers]
         shape = (len(a["bias"]), len(a["support"]))
         coef = csr_matrix((a.pop("coef_data"), a.pop("coef_indices"), a.pop("coef_indptr")), shape=shape)
         a["n_inputs"] = int(a["n_inputs"])
@@ -197,7 +216,7 @@ def train(
     )
     stats = {
         name: np.array([getattr(d, name) for d in duals])
-        for name in ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
+        for name in STATS
     }
     vectors = None if kernel.name == "precomputed" else X[support]
     return Bank(
