@@ -61,6 +61,15 @@ def code_digest() -> str:
     return file_digest([*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*")], PACKAGE)
 
 
+def data_digest() -> str:
+    """sha256 over the data files that are here: the shipped ones, and those DAGSVM_LAB_DATA names."""
+    shipped = PACKAGE / "datasets"
+    digest = file_digest([*shipped.glob("*.toml"), *shipped.glob("files/*")], shipped)
+    if folder := os.environ.get("DAGSVM_LAB_DATA"):
+        digest += file_digest((p for p in Path(folder).glob("*") if p.is_file()), Path(folder))
+    return digest
+
+
 class Record:
     """The folder one notebook run writes to, with the record of what produced it."""
 

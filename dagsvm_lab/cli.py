@@ -1,0 +1,125 @@
+"""dagsvm-lab papers | data | scorecard | bench: everything the project does, from a command line."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from .record import project_root
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit code: 0 when all went well, 1 when something failed, 2 for a command that makes no sense."""
+    args = _parser().parse_args(argv)
+    return args.run(args)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dagsvm-lab", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="papers | data | scorecard | bench")
+
+    papers = commands.add_parser("papers", help="execute the notebooks with papermill")
+    papers.set_defaults(run=_papers)
+    add = papers.add_argument
+    add(
+        "--only", action="append", default=[], metavar="01", help="notebooks whose names begin so; repeatable"
+    )
+    add("--profile", choices=("quick", "full"), help="how much to compute (default: the notebook's own)")
+    add("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
+        help="a parameter of the notebooks; repeatable")  # fmt: skip
+    add("--grid", type=Path, metavar="FILE.yaml", help="names with lists of values: every combination is run")
+    add("--jobs", type=_positive, default=1, metavar="N", help="notebooks at a time (default 1)")
+    add("--resume", action="store_true", help="skip what is finished with the same parameters, code and data")
+    add("--timeout", type=float, metavar="SECONDS", help="longest time for one notebook")
+    add("--out", type=Path, default=Path("runs"), metavar="DIR", help="where results go (default: runs)")
+    add("--scheduler", metavar="ADDRESS", help="run on the Dask cluster at this address")
+    add("--refresh", action="store_true", help="write clean executed copies over the notebooks themselves")
+
+    data = commands.add_parser("data", help="the data sets").add_subparsers(
+        required=True, metavar="list | build | verify"
+    )
+    data.add_parser("list", help="show every data set").set_defaults(run=_data_list)
+    build = data.add_parser("build", help="rebuild the shipped files from the originals")
+    build.add_argument("source", type=Path, metavar="SOURCE", help="folder with the originals")
+    build.set_defaults(run=_data_build)
+    data.add_parser("verify", help="check the digest of every shipped file").set_defaults(run=_data_verify)
+
+    commands.add_parser("scorecard", help="verdict on every claim of the papers").set_defaults(run=_scorecard)
+    bench = commands.add_parser("bench", help="time our solvers against LIBSVM")
+    bench.add_argument("what", choices=("solvers", "scaling"), nargs="?", default="solvers")
+    bench.set_defaults(run=_bench)
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
+
+
+def _papers(args: argparse.Namespace) -> int:
+    from . import runner
+
+    given = {name: runner.parse_value(value) for name, value in args.parameter}
+    if args.profile:
+        given["profile"] = args.profile
+    if args.refresh and (given or args.grid):
+        print("--refresh runs the notebooks at their defaults: no parameters with it", file=sys.stderr)
+        return 2
+    out = project_root() / args.out if args.out == Path("runs") else args.out.resolve()
+    try:
+        points = runner.grid_points(args.grid) if args.grid else None
+        threads = max(1, (os.cpu_count() or 1) // args.jobs)
+        paths, options = runner.notebooks(args.only), {"timeout": args.timeout, "threads": threads}
+        if args.refresh:
+            jobs = [runner.Job(path, out, **options) for path in paths]
+        else:
+            jobs = runner.plan(paths, out, given, points, **options)
+    except runner.ParameterError as error:
+        print(f"dagsvm-lab: {error}", file=sys.stderr)
+        return 2
+    try:
+        outcomes = runner.run_batch(jobs, args.jobs, args.resume, args.scheduler)
+    except KeyboardInterrupt:
+        print("stopped; --resume goes on from here", file=sys.stderr, flush=True)
+        os._exit(130)  # threads may still be waiting for kernels that are gone
+    failed = any(outcome.status == "failed" for outcome in outcomes)
+    if args.refresh:
+        for outcome in outcomes:
+            for line in runner.refresh(outcome):
+                print(f"{outcome.job.label} left as it was: {line}")
+                failed = True
+    print(runner.summary(outcomes))
+    return int(failed)
+
+
+def _data_list(args: argparse.Namespace) -> int:
+    from .datasets import catalogue
+
+    print(catalogue().to_string(index=False))
+    return 0
+
+
+def _data_build(args: argparse.Namespace) -> int:
+    from .datasets import build
+
+    return build.main(args.source)
+
+
+def _data_verify(args: argparse.Namespace) -> int:
+    from .datasets import verify
+
+    return verify.main()
+
+
+def _scorecard(args: argparse.Namespace) -> int:
+    from . import scorecard
+
+    return scorecard.main()
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from . import bench
+
+    return bench.main(args.what)

@@ -1,0 +1,472 @@
+"""Batches of notebooks through papermill: checked parameters, grids, resume, threads here or a cluster.
+
+A Job is one notebook, its parameters and the folder its results go to. `run_job` executes it: the kernel is
+this very interpreter, the executed copy appears whole or not at all, and a stamp beside it says which
+parameters, code and data it came from. `run_batch` runs many jobs in threads, each with its own kernel
+process, or on a Dask cluster that sees the same folders.
+"""
+
+import ast
+import csv
+import hashlib
+import itertools
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+import papermill
+import psutil
+import yaml
+from jupyter_client import AsyncKernelManager
+from jupyter_client.kernelspec import KernelSpec
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
+from tqdm import tqdm
+
+from .record import code_digest, data_digest, project_root, write_atomically, write_json
+
+PROFILES = ("quick", "full")
+ABSOLUTE = re.compile(r"(?<![\w./:])/(?:home|root|tmp|work|usr|opt|var|mnt|Users|private)/|[A-Z]:\\\\")
+KERNELS: set[int] = set()  # process ids of the kernels this process started
+STOPPING = threading.Event()
+OnCell = Callable[[str, int, int], None]  # job's label, cell k, of n
+
+
+class ParameterError(ValueError):
+    """A parameter that the notebook does not have, or of another type than it has there."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to execute: its parameters, and the folder for its executed copy and stamp."""
+
+    notebook: Path
+    out: Path
+    parameters: dict = field(default_factory=dict)
+    timeout: float | None = None  # seconds for the whole notebook
+    threads: int | None = None  # BLAS threads of its kernel
+
+    @property
+    def label(self) -> str:
+        parts = (self.out.name, self.notebook.stem) if "=" in self.out.name else (self.notebook.stem,)
+        return "/".join(parts)
+
+    @property
+    def executed(self) -> Path:
+        return self.out / self.notebook.name
+
+    @property
+    def stamp(self) -> Path:
+        return self.out / f"{self.notebook.stem}.stamp.json"
+
+    def tables(self) -> list[Path]:
+        """The files the notebook's Record wrote: its key is how the notebook's name begins."""
+        out = project_root() / self.parameters.get("out_dir", "runs")
+        folders = [f for f in out.glob("*") if f.is_dir() and self.notebook.stem.startswith(f.name)]
+        return sorted(p for f in folders for p in f.iterdir() if not p.name.startswith("."))
+
+    def origin(self) -> dict:
+        """What decides the result: parameters, the notebook's code, the package's code, the data."""
+        code = [c.source for c in nbformat.read(self.notebook, 4).cells if c.cell_type == "code"]
+        return {
+            "parameters": self.parameters,
+            "notebook": hashlib.sha256(json.dumps(code).encode()).hexdigest(),
+            "code": code_digest(),
+            "data": data_digest(),
+        }
+
+    def is_finished(self) -> bool:
+        """Whether the stamp is from the same parameters, code and data, and its files still stand."""
+        try:
+            stamp = json.loads(self.stamp.read_text())
+            same = all(stamp[key] == value for key, value in self.origin().items())
+            return same and all(_sha(Path(name)) == sha for name, sha in stamp["files"].items())
+        except (OSError, ValueError, KeyError):
+            return False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a Job: "finished", "failed" or "skipped", with its cells, seconds and error."""
+
+    job: Job
+    status: str
+    cells: int = 0
+    seconds: float = 0.0
+    error: str = ""
+
+    def verdicts(self) -> Counter:
+        """How often each word stands in the `verdict` columns of the job's tables."""
+        count = Counter()
+        for path in self.job.tables():
+            if path.suffix == ".csv":
+                with path.open(newline="") as lines:
+                    count.update(row["verdict"] for row in csv.DictReader(lines) if row.get("verdict"))
+        return count
+
+
+# Parameters
+
+
+def notebooks(only: Iterable[str] = (), folder: Path | None = None) -> list[Path]:
+    """The project's notebooks in order, or those whose names begin with one of `only`."""
+    found = sorted((folder or project_root() / "notebooks").glob("[!.]*.ipynb"))
+    only = list(only) or [""]
+    for start in only:
+        if not any(path.name.startswith(start) for path in found):
+            names = ", ".join(path.stem for path in found) or "none at all"
+            raise ParameterError(f"no notebook begins with {start!r}; there are {names}")
+    return [path for path in found if path.name.startswith(tuple(only))]
+
+
+def parse_value(text: str):
+    """The Python value that a command-line word stands for: number, bool, None, list or the word itself."""
+    with suppress(ValueError, SyntaxError):
+        return ast.literal_eval(text)
+    with suppress(yaml.YAMLError):
+        return yaml.safe_load(text)
+    return text
+
+
+def checked_parameters(notebook: Path, given: dict) -> dict:
+    """`given` itself, once every name and type in it is one the notebook's parameters cell declares."""
+    known = papermill.inspect_notebook(str(notebook))
+    defaults = {name: parse_value(p["default"]) for name, p in known.items()}
+    shown = ", ".join(f"{name} = {p['default']}" for name, p in known.items())
+    for name, value in given.items():
+        if name not in known:
+            wrong = f"has no parameter {name!r}"
+        elif name == "profile" and value not in PROFILES:
+            wrong = f"knows the profiles quick and full, not {value!r}"
+        elif not _fits(value, defaults[name], known[name]["inferred_type_name"]):
+            wrong = f"cannot take {value!r} ({type(value).__name__}) as {name!r}"
+        else:
+            continue
+        raise ParameterError(f"{notebook.stem} {wrong}; its parameters are {shown}")
+    return dict(given)
+
+
+def _fits(value, default, declared: str) -> bool:
+    # An undeclared None stands for "all of them" throughout: a list, or None again.
+    types = {"int": int, "float": (int, float), "str": str, "bool": bool, "list": (list, tuple), "dict": dict}
+    kind = types.get(declared.split("[")[0], list if default is None else types.get(type(default).__name__))
+    if value is None:
+        return default is None
+    return kind is None or (isinstance(value, kind) and (isinstance(value, bool) <= (kind is bool)))
+
+
+def grid_points(path: Path) -> list[dict]:
+    """Every combination of the lists in a YAML mapping of parameter names to lists of values."""
+    try:
+        grid = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise ParameterError(f"{path} is not a readable YAML file: {error}") from None
+    if not isinstance(grid, dict) or not all(isinstance(v, list) and v for v in grid.values()):
+        raise ParameterError(f"{path} must map parameter names to lists of values")
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+
+
+def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = None, **options) -> list[Job]:
+    """One Job per notebook and grid point, every parameter checked; each point has a folder of its own."""
+    jobs = []
+    for point in points or [{}]:
+        folder = out / _folder_name(point)
+        for path in paths:
+            parameters = checked_parameters(path, given | point)
+            if "out_dir" in papermill.inspect_notebook(str(path)):
+                inside = folder.is_relative_to(project_root())
+                where = folder.relative_to(project_root()) if inside else folder
+                parameters.setdefault("out_dir", where.as_posix())
+            jobs.append(Job(path, folder, parameters, **options))
+    return jobs
+
+
+def _folder_name(point: dict) -> str:
+    name = ",".join(f"{key}={value}" for key, value in point.items())
+    safe = "".join(c if c.isalnum() or c in "=,.+-_" else "_" for c in name)
+    if safe == name and len(name) <= 80:
+        return name
+    return f"{safe[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+# Execution
+
+
+class OwnKernel(AsyncKernelManager):
+    """A kernel of this very interpreter, whatever kernel specifications the machine has installed."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        command = [
+            sys.executable,
+            "-m",
+            "ipykernel_launcher",
+            "-f",
+            "{connection_file}",
+            "--log-level=CRITICAL",
+        ]
+        return KernelSpec(argv=command, display_name="Python 3", language="python")
+
+    async def start_kernel(self, **options) -> None:
+        await self._async_start_kernel(**options)
+        KERNELS.add(self.provisioner.pid)
+
+
+class OwnEngine(NBClientEngine):
+    """papermill's engine with our kernel, one deadline for the whole notebook, and a call per cell."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, job: Job, on_cell: Callable, **_):
+        deadline = time.monotonic() + (job.timeout or float("inf"))
+        client = PapermillNotebookClient(
+            nb_man,
+            kernel_manager_class=OwnKernel,
+            kernel_name=kernel_name,
+            timeout_func=lambda cell: max(0.1, deadline - time.monotonic()) if job.timeout else None,
+            on_cell_start=lambda cell, cell_index: on_cell(cell_index + 1, len(nb_man.nb.cells)),
+        )
+        threads = {"OPENBLAS_NUM_THREADS": str(job.threads)} if job.threads else {}
+        client.execute(cwd=str(job.notebook.parent), env=threads | os.environ)
+
+
+papermill_engines.register("dagsvm_lab", OwnEngine)
+logging.getLogger("papermill").setLevel(logging.ERROR)  # the summary says it all
+
+
+def run_job(job: Job, on_cell: OnCell | None = None) -> Outcome:
+    """The Outcome of executing `job`; the executed copy keeps a failure's traceback."""
+    start, at = time.monotonic(), [0, 0]
+
+    def follow(k: int, n: int) -> None:
+        at[:] = k, n
+        if on_cell:
+            on_cell(job.label, k, n)
+
+    origin, error = job.origin(), None
+    with suppress(FileNotFoundError):
+        job.stamp.unlink()
+
+    def execute(part: Path) -> None:
+        nonlocal error
+        try:
+            papermill.execute_notebook(
+                str(job.notebook), str(part), job.parameters, engine_name="dagsvm_lab", progress_bar=False,
+                kernel_name="python3", language="python", job=job, on_cell=follow,
+            )  # fmt: skip
+        except PapermillExecutionError as failure:
+            error = f"{failure.ename}: {failure.evalue}"
+        except Exception as failure:  # a dead kernel, a timeout: the copy shows it where it happened
+            error = f"{type(failure).__name__}: {failure}"
+            _mark(part, at[0], failure)
+        if STOPPING.is_set():
+            raise KeyboardInterrupt
+
+    write_atomically(job.executed, execute)
+    seconds = round(time.monotonic() - start, 1)
+    if error is None:
+        files = {str(path): _sha(path) for path in [job.executed, *job.tables()]}
+        write_json(job.stamp, {**origin, "seconds": seconds, "files": files})
+        return Outcome(job, "finished", at[1], seconds)
+    line = error.strip().splitlines()[0]
+    return Outcome(job, "failed", at[1], seconds, f"cell {at[0]} of {at[1]}: {line}")
+
+
+def _mark(path: Path, k: int, failure: Exception) -> None:
+    nb = nbformat.read(path, 4)
+    what = {"ename": type(failure).__name__, "evalue": str(failure), "traceback": str(failure).splitlines()}
+    nb.cells[max(k, 1) - 1].outputs.append(nbformat.v4.new_output("error", **what))
+    nbformat.write(nb, path)
+
+
+def _sha(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def stop_kernels() -> None:
+    """Nothing; kills every kernel this process started, with the workers they started."""
+    for pid in KERNELS:
+        with suppress(psutil.NoSuchProcess):
+            kernel = psutil.Process(pid)
+            for process in [kernel, *kernel.children(recursive=True)]:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+
+
+def sweep(folder: Path) -> None:
+    """Nothing; removes temporary files below `folder` whose writers are no more."""
+    for part in folder.rglob(".*.part.*"):
+        pid = part.name.split(".")[-3]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            part.unlink(missing_ok=True)
+
+
+class Progress:
+    """One bar for the batch and one line for each running notebook; nothing where there is no terminal."""
+
+    def __init__(self, total: int):
+        self.bar = tqdm(total=total, desc="notebooks", unit="", disable=None)
+        self.running: dict[str, tuple[int, int, float]] = {}
+        self.lines: dict[str, tqdm] = {}
+
+    def cell(self, label: str, k: int, n: int) -> None:
+        start = self.running.get(label, (0, 0, time.monotonic()))[2]
+        self.running[label] = (k, n, start)
+
+    def draw(self) -> None:
+        for label, (k, n, start) in list(self.running.items()):
+            if label not in self.lines:
+                self.lines[label] = tqdm(bar_format="{desc}", leave=False, disable=None)
+            text = f"  {label}: cell {k} of {n}, {time.monotonic() - start:.0f} s"
+            self.lines[label].set_description_str(text)
+
+    def close(self) -> None:
+        for line in [*self.lines.values(), self.bar]:
+            line.close()
+
+    def done(self, outcome: Outcome) -> None:
+        label = outcome.job.label
+        self.running.pop(label, None)
+        if (line := self.lines.pop(label, None)) is not None:
+            line.close()
+        if not self.bar.disable:
+            cells = outcome.error or f"{outcome.cells} cells"
+            self.bar.write(f"  {label}: {outcome.status}, {cells}, {outcome.seconds:.0f} s")
+        self.bar.update()
+
+
+def run_batch(
+    jobs: list[Job], workers: int = 1, resume: bool = False, scheduler: str | None = None
+) -> list[Outcome]:
+    """The Outcome of every job in order. Ctrl-C kills the kernels and raises KeyboardInterrupt."""
+    for folder in {job.out for job in jobs}:
+        sweep(folder)
+    outcomes = {job.executed: Outcome(job, "skipped") for job in jobs if resume and job.is_finished()}
+    progress = Progress(len(jobs))
+    for outcome in outcomes.values():
+        progress.done(outcome)
+    if scheduler:
+        from distributed import Client
+
+        client = Client(scheduler, set_as_default=False)
+        pool, extra = client.get_executor(pure=False), ()
+    else:
+        client = None
+        pool, extra = ThreadPoolExecutor(workers), (progress.cell,)
+    try:
+        waiting = {pool.submit(run_job, job, *extra) for job in jobs if job.executed not in outcomes}
+        while waiting:
+            done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            for outcome in (future.result() for future in done):
+                outcomes[outcome.job.executed] = outcome
+                progress.done(outcome)
+            progress.draw()
+        return [outcomes[job.executed] for job in jobs]
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if client:
+            client.run(stop_kernels)
+        else:
+            STOPPING.set()
+            for _ in range(10):  # a kernel may be starting just now
+                stop_kernels()
+                time.sleep(0.2)
+        raise
+    finally:
+        progress.close()
+        if client:
+            client.close()
+
+
+def summary(outcomes: list[Outcome], rows: int = 20) -> str:
+    """One screen: what ran, how long, what did and did not reproduce, what failed, where it all is."""
+    words = ("reproduced", "close", "not reproduced", "not available here")
+    width = max([8, *(len(o.job.label) for o in outcomes)])
+    lines = [f"{'notebook':{width}}  result    seconds  " + "  ".join(words)]
+    total = Counter()
+    for k, outcome in enumerate(outcomes):
+        count = outcome.verdicts() if outcome.status != "failed" else Counter()
+        total += count
+        cells = "  ".join(f"{count[word] or '-':>{len(word)}}" for word in words)
+        if k < rows:
+            lines.append(f"{outcome.job.label:{width}}  {outcome.status:8}  {outcome.seconds:7.1f}  {cells}")
+    if len(outcomes) > rows:
+        lines.append(f"... and {len(outcomes) - rows} more")
+    lines += [f"{o.job.label} failed in {o.error}" for o in outcomes if o.status == "failed"]
+    status = Counter(o.status for o in outcomes)
+    lines.append(", ".join(f"{n} {word}" for word, n in status.items()))
+    lines.append("verdicts: " + ", ".join(f"{total[word]} {word}" for word in words))
+    roots = sorted({str(o.job.out.parent if "=" in o.job.out.name else o.job.out) for o in outcomes})
+    return "\n".join([*lines, f"executed notebooks, tables and figures: {', '.join(roots)}"])
+
+
+# Committed notebooks
+
+
+def refresh(outcome: Outcome) -> list[str]:
+    """What speaks against committing the executed copy; with nothing against it, it replaces the notebook."""
+    nb = nbformat.read(outcome.job.executed, 4)
+    clean(nb)
+    against = complaints(nb)
+    if not against:
+        write_atomically(outcome.job.notebook, lambda part: nbformat.write(nb, part))
+    return against
+
+
+def clean(nb) -> None:
+    """Nothing; strips `nb` of execution metadata and joins the pieces a stream happened to arrive in."""
+    nb.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for cell in nb.cells:
+        cell.metadata = {"tags": cell.metadata.tags} if cell.metadata.get("tags") else {}
+        if cell.cell_type == "code":
+            joined = []
+            for output in cell.outputs:
+                if joined and output.output_type == joined[-1].output_type == "stream":
+                    if output.name == joined[-1].name:
+                        joined[-1].text += output.text
+                        continue
+                joined.append(output)
+            cell.outputs = joined
+
+
+def complaints(nb) -> list[str]:
+    """What a committed notebook must not have, or lacks: one line each, an empty list for a good one."""
+    said = []
+    code = [c for c in nb.cells if c.cell_type == "code" and c.source.strip()]
+    if [c.execution_count for c in code] != list(range(1, len(code) + 1)):
+        said.append(f"its {len(code)} code cells are not numbered from 1 without gaps")
+    if sum("parameters" in c.metadata.get("tags", []) for c in nb.cells) != 1:
+        said.append("it does not have exactly one cell tagged parameters")
+    if set(nb.metadata) - {"kernelspec", "language_info"} or set(nb.metadata.language_info) != {"name"}:
+        said.append("it has metadata beyond a kernel's name and a language")
+    if nb.metadata.kernelspec.name != "python3":
+        said.append(f"its kernel {nb.metadata.kernelspec.name!r} is not the generic python3")
+    if any(set(c.metadata) - {"tags"} for c in nb.cells):
+        said.append("some cell has metadata other than tags")
+    if not any(c.outputs for c in code):
+        said.append("it has no outputs")
+    for cell in code:
+        where = f"cell [{cell.execution_count}]"
+        for output in cell.outputs:
+            if output.output_type == "error":
+                said.append(f"{where} holds an error: {output.ename}: {output.evalue}")
+            if output.get("name") == "stderr" or "Warning:" in json.dumps(output):
+                said.append(f"{where} holds warning text")
+        text = json.dumps([cell.source, cell.outputs])
+        if ABSOLUTE.search(text) or str(project_root()) in text:
+            said.append(f"{where} holds an absolute path")
+    return said
