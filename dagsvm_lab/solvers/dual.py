@@ -50,7 +50,7 @@ class Dual:
 
 
 def problem(y, C=1.0, linear=None, upper=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(s, p, u) of the dual: signs, linear term (default |y|), upper bounds (default C / |y|; 0 where y is 0)."""
+    """(s, p, u) of the dual: signs, linear term (default |y|), bounds (default C / |y|, 0 where y is 0)."""
     y = np.asarray(y, dtype=float)
     if y.ndim != 1 or not np.isfinite(y).all():
         raise ValueError("y must be a vector of finite labels: +-1, or soft labels in [-1, 1]")
@@ -79,7 +79,13 @@ def product(K, beta: np.ndarray) -> np.ndarray:
     return f
 
 
-def measure(f, s, p, u, alpha, bias: float | None = None) -> Certificate:
+def rounding(K, alpha: np.ndarray) -> float:
+    """Size of the rounding error in K beta: a slack below it is no slack."""
+    diagonal = np.diagonal(K) if isinstance(K, np.ndarray) else K.diagonal()
+    return float(np.finfo(float).eps * alpha.sum() * np.abs(diagonal).max(initial=0.0))
+
+
+def measure(f, s, p, u, alpha, bias: float | None = None, noise: float = 0.0) -> Certificate:
     """Certificate of `alpha`, where f = K beta; the bias is the mean over free vectors, else the midpoint."""
     v = s * p - f
     below, above = alpha < u, alpha > 0
@@ -91,17 +97,18 @@ def measure(f, s, p, u, alpha, bias: float | None = None) -> Certificate:
         free = below & above
         ends = [end for end in (top, bottom) if np.isfinite(end)]
         bias = v[free].mean() if free.any() else sum(ends) / max(len(ends), 1)
-    quadratic = 0.5 * ((s * alpha) @ f)
-    dual = quadratic - p @ alpha
-    live = u > 0  # an infinite bound (hard margin) times no slack is no cost
-    slack = np.maximum(p - s * (f + bias), 0.0)[live]
-    primal = quadratic + np.sum(u[live] * slack, where=slack > 0)
-    return Certificate(float(dual), float(primal), float(primal + dual), float(violation), float(bias))
+    dual = 0.5 * ((s * alpha) @ f) - p @ alpha
+    # primal + dual, term by term so that nothing cancels: (u - a) xi + a max(0, -slack)
+    slack = s * (v - bias)
+    slack[np.abs(slack) <= min(noise, 1e-6 * np.abs(p).max(initial=0.0))] = 0.0
+    room = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros(len(u)))
+    gap = room.sum() - alpha @ np.minimum(slack, 0.0)
+    return Certificate(float(dual), float(gap - dual), float(gap), float(violation), float(bias))
 
 
 def build(K, s, p, u, alpha, n_iter: int, converged: bool) -> Dual:
     """The `Dual` of `alpha`, certified against K in float64."""
-    c = measure(product(K, s * alpha), s, p, u, alpha)
+    c = measure(product(K, s * alpha), s, p, u, alpha, noise=rounding(K, alpha))
     return Dual(
         alpha, c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation, n_iter, converged, p, u
     )
@@ -109,8 +116,11 @@ def build(K, s, p, u, alpha, n_iter: int, converged: bool) -> Dual:
 
 def certify(K, y, dual: Dual) -> Certificate:
     """Certificate of `dual` recomputed from kernel and labels alone; its own bias is the one judged."""
-    s = np.where(np.asarray(y) < 0, -1.0, 1.0)
-    return measure(product(K, s * dual.alpha), s, dual.linear, dual.upper, dual.alpha, dual.bias)
+    s, alpha = np.where(np.asarray(y) < 0, -1.0, 1.0), dual.alpha
+    if (alpha < 0).any() or (alpha > dual.upper).any() or abs(s @ alpha) > 1e-9 * alpha.sum():
+        raise ValueError("alpha is not feasible: it leaves its box, or sum s alpha is not 0")
+    f = product(K, s * alpha)
+    return measure(f, s, dual.linear, dual.upper, alpha, dual.bias, rounding(K, alpha))
 
 
 def warn(message: str) -> None:

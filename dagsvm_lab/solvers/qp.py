@@ -1,0 +1,363 @@
+r"""Exact programs by interior points (cvxopt): the general dual and the smallest enclosing ball.
+
+Both, and the direct multiclass duals of direct.py, are one program,
+
+    minimise  1/2 x'Px + q'x   with  Ax = b,  0 <= x <= u   (u_j may be infinite),
+
+whose Newton step needs one matrix only: eliminating the multipliers of the bounds leaves
+
+    [ P + D  A' ] [dx]   [r]
+    [ A      0  ] [dy] = [t],        D diagonal and positive,
+
+so cvxopt is given its own KKT solver, and P is never handed to it. Where P = Z Z' with few columns,
+(D + ZZ')^-1 = D^-1 - D^-1 Z (I + Z'D^-1 Z)^-1 Z'D^-1 (Sherman, Morrison, Woodbury) makes a step cost n d^2.
+
+General dual (dual.py): x = alpha, P = ss' o K, q = -p, A = s', b = 0. As s'alpha = 0, K may be centred.
+Ball of radius R around sum_i c_i phi(x_i): R^2 = max sum_i c_i K_ii - c'Kc over c >= 0, sum c = 1
+    (Schoelkopf, Burges, Vapnik 1995).
+
+Interior points leave every alpha strictly inside its bounds. The rule that cleans them: a bound is active
+when its multiplier exceeds its slack, both scaled to order 1; the others, F, solve exactly
+K_FF beta_F + b = (s p - K beta)_F; points that leave the box or violate their bound change sides, and the
+feasible point of least KKT violation among those within tolerance is kept.
+
+References: Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010);
+Fine and Scheinberg, "Efficient SVM training using low-rank kernel representations" (2001).
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations_with_replacement
+from math import factorial, prod
+
+import numpy as np
+from scipy import linalg
+
+from .dual import Dual, build, measure, problem, rounding, warn
+
+
+class _Matrix:
+    """K as a matrix: products, blocks, and solutions with s s' o K + D by Cholesky."""
+
+    def __init__(self, K: np.ndarray):
+        self.K = K
+
+    def __matmul__(self, beta):
+        return self.K @ beta
+
+    def block(self, rows):
+        return self.K[np.ix_(rows, rows)]
+
+    def diagonal(self):
+        return np.diagonal(self.K)
+
+    def centred(self, rows):
+        K = np.asarray(self.block(rows), dtype=float)
+        K = (K + K.T) / 2
+        mean = K.mean(axis=0)
+        return _Matrix(K - mean - mean[:, None] + mean.mean())
+
+    def solver(self, D, scale=1.0, s=None):
+        M = scale * self.K if s is None else scale * self.K * np.outer(s, s)
+        M[np.diag_indices_from(M)] += D
+        return _cholesky(M)
+
+
+class _Factor(_Matrix):
+    """K = Z Z' by its factor: the same four answers, each linear in the number of rows."""
+
+    def __init__(self, Z: np.ndarray):
+        self.Z = Z
+
+    def __matmul__(self, beta):
+        return self.Z @ (self.Z.T @ beta)
+
+    def block(self, rows):
+        return self.Z[rows] @ self.Z[rows].T
+
+    def diagonal(self):
+        return np.einsum("ij,ij->i", self.Z, self.Z)
+
+    def centred(self, rows):
+        Z = np.asarray(self.Z[rows], dtype=float)
+        return _Factor(Z - Z.mean(axis=0))
+
+    def solver(self, D, scale=1.0, s=None):
+        Z = np.sqrt(scale) * (self.Z if s is None else s[:, None] * self.Z)
+        over = Z / D[:, None]
+        inner = _cholesky(np.eye(Z.shape[1]) + Z.T @ over)
+        return lambda r: (r.T / D).T - over @ inner(over.T @ r)
+
+
+def _cholesky(M: np.ndarray) -> Callable:
+    """Function that solves with the positive definite M; a ridge of rounding size where M is just short."""
+    for ridge in (0.0, 1e-14, 1e-12):
+        try:
+            M[np.diag_indices_from(M)] += ridge * np.abs(np.diagonal(M)).mean()
+            L = linalg.cho_factor(M, lower=True)
+            return lambda r: linalg.cho_solve(L, r)
+        except linalg.LinAlgError:
+            pass
+    raise ArithmeticError("singular Newton matrix")  # cvxopt stops here with the point it has
+
+
+def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
+    """(x, at lower bound, at upper bound, steps) of the program at the top.
+
+    `times(x)` is P x and `solver(D)` a function that solves with P + D.
+    """
+    from cvxopt import matrix, solvers
+
+    n, capped = len(q), np.flatnonzero(np.isfinite(upper))
+    cap = upper[capped]
+
+    def vector(v):
+        return np.array(v).ravel()
+
+    def bounds(x, trans="N"):  # G x: rows -x <= 0 and x / u <= 1, so that every right side is of order one
+        if trans == "N":
+            return np.concatenate([-x, x[capped] / cap])
+        out = -x[:n]
+        out[capped] += x[n:] / cap
+        return out
+
+    def operator(function):
+        def apply(x, y, alpha=1.0, beta=0.0, trans="N"):
+            y[:] = matrix(alpha * function(vector(x), trans) + beta * vector(y))
+
+        return apply
+
+    def kkt(W):
+        di = vector(W["di"])
+        w = di * di
+        D = w[:n].copy()
+        D[capped] += w[n:] / cap**2
+        solve = solver(D)
+        columns = solve(A.T)
+        schur = linalg.lu_factor(A @ columns)
+
+        def step(x, y, z):
+            bz = vector(z)
+            t = solve(vector(x) + bounds(w * bz, "T"))
+            dy = linalg.lu_solve(schur, A @ t - vector(y))
+            dx = t - columns @ dy
+            x[:], y[:], z[:] = matrix(dx), matrix(dy), matrix(di * (bounds(dx) - bz))
+
+        return step
+
+    options = {"show_progress": False, "maxiters": max_iter, "refinement": 2}
+    options |= {"abstol": 1e-15, "reltol": tol / 10, "feastol": 1e-11}
+    arguments = (
+        operator(lambda x, _: times(x)),
+        matrix(q),
+        operator(bounds),
+        matrix(np.concatenate([np.zeros(n), np.ones(len(cap))])),
+        {"l": n + len(cap), "q": [], "s": []},
+        operator(lambda v, trans: A @ v if trans == "N" else A.T @ v),
+        matrix(np.asarray(b, dtype=float)),
+    )
+    try:
+        out = solvers.coneqp(*arguments, kktsolver=kkt, options=options)
+    except ValueError:  # its first factorisation failed
+        raise ValueError("the matrix of the program is not positive semidefinite") from None
+    x, slack, z = vector(out["x"]), vector(out["s"]), vector(out["z"])
+    at_upper = np.zeros(n, dtype=bool)
+    at_upper[capped] = z[n:] / cap > slack[n:] * cap
+    return x, z[:n] > slack[:n], at_upper, out["iterations"]
+
+
+def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None, factor=None) -> Dual:
+    """The exact `Dual`: gap at most `tol` relative to the objective, or a ConvergenceWarning.
+
+    K is the kernel matrix; or None with `factor` = Z for K = Z Z', when time grows linearly with the rows.
+    y holds +-1 or soft labels; `linear` and `upper` replace the terms p and u that follow from y and C.
+    """
+    s, p, u = problem(y, C, linear, upper)
+    if (K is None) == (factor is None):
+        raise ValueError("give either K or factor")
+    given = _Factor(np.asarray(factor, float)) if K is None else _Matrix(np.asarray(K))
+    live = np.flatnonzero(u > 0)
+    alpha = np.zeros(len(s))
+    if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
+        return build(given, s, p, u, alpha, 0, True)
+    gram = given.centred(live)
+    convex, gram = _convex(gram, np.asarray(given.diagonal()).dtype == np.float32)
+    best = None
+    for t in _scales(gram, p[live], u[live]):
+        alpha[live], steps = _solve_scaled(gram, s[live], p[live], u[live], t, tol)
+        done = build(given, s, p, u, alpha.copy(), steps, convex)
+        if best is None or done.gap < best.gap:
+            best = done
+        if best.gap <= tol * abs(best.objective):
+            break
+    else:
+        best = replace(best, converged=False)
+    if not best.converged:
+        why = "badly conditioned, or not separable" if convex else "the kernel is not positive semidefinite"
+        warn(f"solve_qp: duality gap {best.gap:.2e} at objective {best.objective:.6g} ({why})")
+    return best
+
+
+def _scales(gram, p, u) -> list[float]:
+    """Sizes of alpha to try: that of a separable problem, that of one at its bounds, and between."""
+    natural = (np.abs(p).max() or 1.0) / (gram.diagonal().mean() or 1.0)
+    bounds = u[np.isfinite(u)].max(initial=0.0) or natural
+    if bounds <= natural:
+        return [bounds]
+    return [natural, np.sqrt(natural * bounds), bounds]
+
+
+def _solve_scaled(gram, s, p, u, t, tol) -> tuple[np.ndarray, int]:
+    """(alpha, steps) through x = alpha / t and an objective of order one, polished."""
+    size = np.abs(p).max() or 1.0
+    scale = t / size
+    x, low, high, steps = interior_point(
+        lambda x: scale * s * (gram @ (s * x)),
+        lambda D: gram.solver(D, scale, s),
+        -p / size,
+        s[None, :],
+        [0.0],
+        u / t,
+        tol,
+    )
+    return _polish(gram, s, p, u, t * x, low, high, tol), steps
+
+
+def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
+    """(whether the centred matrix is positive semidefinite, it or else its positive part)."""
+    if isinstance(gram, _Factor):
+        return True, gram
+    tiny = (1e-5 if single else 1e-10) * np.trace(gram.K) + np.finfo(float).tiny
+    try:
+        np.linalg.cholesky(gram.K + tiny * np.eye(len(gram.K)))
+        return True, gram
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(gram.K)
+        return False, _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+def _polish(gram, s, p, u, alpha, low, high, tol, rounds=30, largest=2000) -> np.ndarray:
+    """The best feasible alpha near the interior one, by the rule at the top."""
+    best, best_key = None, None
+
+    def judge(candidate):
+        nonlocal best, best_key
+        f = gram @ (s * candidate)
+        c = measure(f, s, p, u, candidate, noise=rounding(gram, candidate))
+        wide = c.gap > tol * abs(c.objective)
+        key = (wide, c.gap if wide else c.kkt_violation)
+        if best is None or key < best_key:
+            best, best_key = candidate, key
+        return s * (f + c.bias) - p
+
+    def feasible(candidate):
+        """`candidate` inside its box, its heavier side scaled down until the two sides balance."""
+        candidate = np.clip(candidate, 0.0, u)
+        balance = s @ candidate
+        heavy = s * balance > 0
+        if heavy.any():
+            candidate[heavy] *= 1 - abs(balance) / candidate[heavy].sum()
+        return candidate
+
+    judge(feasible(alpha))
+    state = np.where(high, 1, np.where(low, -1, 0))
+    alpha = np.where(high, u, np.where(low, 0.0, alpha))
+    for _ in range(rounds):
+        free = np.flatnonzero(state == 0)
+        if 0 < len(free) <= largest:
+            residual = (s * p - gram @ (s * alpha))[free]
+            ones = np.ones((len(free), 1))
+            bordered = np.block([[gram.block(free), ones], [ones.T, np.zeros((1, 1))]])
+            step = _solve(bordered, np.append(residual, -(s @ alpha)))[:-1]
+            alpha[free] += s[free] * step
+        under, over = alpha < 0, alpha > u
+        if under.any() or over.any():
+            state[under], state[over] = -1, 1
+            alpha = np.clip(alpha, 0.0, u)
+            continue
+        margin = judge(feasible(alpha))
+        noise = 1e-12 * (1 + np.abs(margin + p).max())
+        wrong = ((state < 0) & (margin < -noise)) | ((state > 0) & (margin > noise))
+        if not wrong.any():
+            break
+        state[wrong] = 0
+    return best
+
+
+def polynomial_factor(X, degree: int = 1, gamma: float = 1.0, coef0: float = 0.0) -> np.ndarray:
+    """Z with Z Z' = (gamma X X' + coef0)^degree: one column per monomial, by the multinomial theorem."""
+    Z = np.sqrt(gamma) * np.asarray(X, dtype=float)
+    if coef0 < 0 or gamma < 0:
+        raise ValueError("a polynomial kernel has a real factor only for gamma >= 0 and coef0 >= 0")
+    if coef0 > 0:
+        Z = np.hstack([Z, np.full((len(Z), 1), np.sqrt(coef0))])
+    columns = []
+    for term in combinations_with_replacement(range(Z.shape[1]), degree):
+        repeats = prod(factorial(count) for count in Counter(term).values())
+        columns.append(np.sqrt(factorial(degree) / repeats) * Z[:, term].prod(axis=1))
+    return np.column_stack(columns)
+
+
+def enclosing_ball(K, tol: float = 1e-9) -> tuple[float, np.ndarray]:
+    """(radius, centre) of the smallest ball around phi(x_1..n): the centre is sum_i c_i phi(x_i)."""
+    K = np.asarray(K)
+    return ball_of(np.diagonal(K).astype(float), lambda rows: K[:, rows].astype(float), tol)
+
+
+def ball_of(diagonal, columns: Callable, tol: float = 1e-9, batch: int = 200) -> tuple[float, np.ndarray]:
+    """`enclosing_ball` from K's diagonal and a function that gives its columns, when K need not exist.
+
+    A ball around a few points grows by those farthest outside it until it holds all. It encloses every
+    point, and is at most `tol` (relative) larger than the smallest.
+    """
+    n = len(diagonal)
+    work, centre, inner = np.argsort(-diagonal, kind="stable")[:1], np.ones(1), 0.0
+    while True:
+        block = columns(work)
+        square = centre @ block[work] @ centre
+        distance = diagonal - 2 * (block @ centre) + square
+        outer = max(distance.max(), 0.0)
+        inside = np.zeros(n, dtype=bool)
+        inside[work] = True
+        beyond = np.flatnonzero((distance > inner + tol * outer) & ~inside)
+        if len(beyond) == 0 or outer <= np.finfo(float).eps * np.abs(diagonal).max():
+            c = np.zeros(n)
+            c[work] = centre
+            return float(np.sqrt(outer)), c
+        # points that hold the ball stay; the square radius grows every round, so no set comes back
+        keep = work[centre > 0]
+        work = np.concatenate([keep, beyond[np.argsort(-distance[beyond], kind="stable")[:batch]]])
+        centre, inner = _ball(columns(work)[work], tol)
+
+
+def _ball(K, tol) -> tuple[np.ndarray, float]:
+    """(c, square radius) of the smallest ball around all the points of K, by one program."""
+    gram = _Matrix(K).centred(np.arange(len(K)))  # moving every point alike moves the ball only
+    diagonal = gram.diagonal()
+    kappa = diagonal.mean()
+    if kappa <= np.finfo(float).eps * np.abs(np.diagonal(K)).max():
+        return np.full(len(K), 1 / len(K)), 0.0
+    c, low, _, _ = interior_point(
+        lambda c: 2 / kappa * (gram @ c),
+        lambda D: gram.solver(D, 2 / kappa),
+        -diagonal / kappa,
+        np.ones((1, len(K))),
+        [1.0],
+        np.full(len(K), np.inf),
+        tol,
+    )
+    c[low] = 0.0
+    c /= c.sum()
+    return c, float(diagonal @ c - c @ (gram @ c))
+
+
+def _solve(M, r):
+    """Solution of the symmetric M x = r; the smallest one where M is singular."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", linalg.LinAlgWarning)
+        try:
+            return linalg.solve(M, r, assume_a="sym")
+        except (linalg.LinAlgError, linalg.LinAlgWarning):
+            return linalg.lstsq(M, r, lapack_driver="gelsy")[0]
