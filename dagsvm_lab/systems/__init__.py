@@ -1,0 +1,23 @@
+"""The systems of the four papers, one family a file; each builds its graph over a bank of two-class machines."""
+
+from .adaptive import AdaptiveDAGSVC
+from .codes import ECOCSVC
+from .dcsvm import DCSVC
+from .ddag import DAGSVC
+from .posterior import PosteriorSVC
+from .rest import OneVsRestSVC
+from .trees import BinaryTreeSVC, DecisionTreeSVC
+from .wins import AndGateSVC, MaxWinsSVC
+
+__all__ = [
+    "AdaptiveDAGSVC",
+    "AndGateSVC",
+    "BinaryTreeSVC",
+    "DAGSVC",
+    "DCSVC",
+    "DecisionTreeSVC",
+    "ECOCSVC",
+    "MaxWinsSVC",
+    "OneVsRestSVC",
+    "PosteriorSVC",
+]

@@ -1,0 +1,177 @@
+"""Adaptive DAGSVM (Yu, Rhuma, Naqvi and Chambers 2011): at every step, the most separable pair that is left.
+
+Separability is the squared distance between two class means in feature space (Eq. 6, with its within sums over n^2 as they
+must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)/(n1 n2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from ..graphs import DecisionGraph
+from ..kernels import Kernel, resolve
+from ..machines import pair_code, pair_index, train
+from .base import BankClassifier
+
+GAMMAS = 2.0 ** np.arange(-15, 4)
+CS = 2.0 ** np.arange(-5, 16, 2)
+
+
+def dbtc(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> float:
+    """DBTC of two classes with rows A and B (Eq. 6, corrected)."""
+    return float(kernel(A, A).mean() + kernel(B, B).mean() - 2 * kernel(A, B).mean())
+
+
+def dbtc_matrix(X: np.ndarray, codes: np.ndarray, kernels: list[Kernel]) -> np.ndarray:
+    """DBTC between all classes, each pair under its own kernel (`kernels` in the order of `pair_code`)."""
+    n = int(codes.max()) + 1
+    groups = [np.flatnonzero(codes == c) for c in range(n)]
+    if kernels[0].name == "precomputed":
+        part = lambda kernel, a, b: X[np.ix_(groups[a], groups[b])].mean()  # noqa: E731
+    else:
+        part = lambda kernel, a, b: kernel(X[groups[a]], X[groups[b]]).mean()  # noqa: E731
+    out, within = np.zeros((n, n)), {}
+    for (i, j), kernel in zip(zip(*np.triu_indices(n, 1), strict=True), kernels, strict=True):
+        for c in (i, j):
+            if (c, kernel) not in within:
+                within[c, kernel] = part(kernel, c, c)
+        out[i, j] = out[j, i] = within[i, kernel] + within[j, kernel] - 2 * part(kernel, i, j)
+    return out
+
+
+def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
+    """The graph that starts with the most separable pair, then pits the survivor against the class most separable from it.
+
+    A state is (survivor, classes left); it grows as rows reach it.
+    """
+    n = len(separability)
+    off = np.where(np.eye(n, dtype=bool), -np.inf, separability)
+
+    def duel(i: int, j: int, left: frozenset) -> tuple:
+        i, j = min(i, j), max(i, j)
+        return "node", pair_index(i, j, n), (j, left - {i}), (i, left - {j})
+
+    def rule(state: tuple[int | None, frozenset]) -> tuple:
+        survivor, left = state
+        if len(left) == 1:
+            return "leaf", survivor
+        if survivor is None:
+            return duel(*map(int, np.unravel_index(np.argmax(off), off.shape)), left)
+        rivals = sorted(left - {survivor})
+        return duel(survivor, rivals[int(np.argmax(off[survivor, rivals]))], left)
+
+    n_machines = n * (n - 1) // 2
+    return DecisionGraph((None, frozenset(range(n))), rule, lambda s: s[1], n_classes=n, n_machines=n_machines)
+
+
+def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
+    """One value a pair, from a symmetric (n, n) table; None when `value` is no table."""
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return None
+    table = np.asarray(value, dtype=float)
+    if table.shape != (n, n) or not np.allclose(table, table.T, equal_nan=True):
+        raise ValueError(f"{what} must be one number or a symmetric table with {n} rows, one a class")
+    return table[np.triu_indices(n, 1)]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdaptiveDAGSVC(BankClassifier):
+    """A DAG whose next test is always the most separable pair left; C and gamma may differ from pair to pair.
+
+    Parameters
+    ----------
+    C, gamma : one number, or a symmetric table (n_classes, n_classes) in the order of `classes_`.
+    tune : None; "dbtc", the paper's recipe (a pair's gamma maximises DBTC, then its C maximises validation accuracy); or "cv"
+        (gamma and C together by validation accuracy).
+    gammas, Cs : the grids that `tune` searches; cv : its folds.
+    separability : "own" measures each pair under its own gamma, or a number: one gamma for measuring all pairs.
+    random_state : seeds the folds.
+
+    Attributes: `separability_` (DBTC table), `gamma_` and `C_` (tables), else as in `BankClassifier`.
+    """
+
+    tune: str | None = None
+    gammas: Any = None
+    Cs: Any = None
+    cv: int = 10
+    separability: Any = "own"
+    random_state: Any = None
+
+    def _code(self, n_classes: int) -> np.ndarray:
+        return pair_code(n_classes)
+
+    def _kernel(self, X, sample_weight, gamma=None) -> Kernel:
+        return super()._kernel(X, sample_weight, 1.0 if np.ndim(self.gamma) == 2 or self.tune else gamma)
+
+    def _fit(self, X, codes, kernel, weight) -> None:
+        n = len(self.classes_)
+        pairs = list(zip(*np.triu_indices(n, 1), strict=True))
+        if self.tune is not None:
+            if self.tune not in ("dbtc", "cv"):
+                raise ValueError(f"tune must be None, 'dbtc' or 'cv', not {self.tune!r}")
+            found = np.array([self._tuned(X[np.isin(codes, p)], codes[np.isin(codes, p)], kernel) for p in pairs])
+            gamma, C = found.T
+        else:
+            gamma, C = pair_values(self.gamma, n, "gamma"), pair_values(self.C, n, "C")
+        kernels = [kernel] * len(pairs) if gamma is None else [self._with_gamma(kernel, g) for g in gamma]
+        measured = kernels if self.separability == "own" else [self._with_gamma(kernel, self.separability)] * len(pairs)
+        self.separability_ = dbtc_matrix(X, codes, measured)
+        self.gamma_ = _table(n, np.array([k.gamma for k in kernels]))
+        self.C_ = _table(n, np.broadcast_to(self.C if C is None else C, len(pairs)).astype(float))
+        own = None if gamma is None else kernels
+        self.machines_ = self._train(
+            X, codes, pair_code(n), kernel, self.C if C is None else C, weight=weight, kernels=own
+        )
+        self.graph_ = self._make_graph()
+
+    def _with_gamma(self, kernel: Kernel, gamma: float) -> Kernel:
+        return resolve(self.kernel, float(gamma), self.degree, self.coef0)
+
+    def _tuned(self, X: np.ndarray, codes: np.ndarray, kernel: Kernel) -> tuple[float, float]:
+        """gamma and C of one pair."""
+        gammas = GAMMAS if self.gammas is None else np.asarray(self.gammas, dtype=float)
+        y = (codes == codes.max()).astype(int)
+        if self.tune == "dbtc":
+            gammas = [max(gammas, key=lambda g: dbtc(self._with_gamma(kernel, g), X[y == 0], X[y == 1]))]
+        curves = [self.validation_curve(X, y, self._with_gamma(kernel, g)) for g in gammas]
+        best = max(range(len(gammas)), key=lambda k: curves[k][1].max())
+        Cs, accuracy = curves[best]
+        return gammas[best], Cs[int(np.argmax(accuracy))]
+
+    def validation_curve(self, X: np.ndarray, y: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """The grid of C and its validation accuracies for one two-class problem (labels 0 and 1)."""
+        Cs = CS if self.Cs is None else np.asarray(self.Cs, dtype=float)
+        folds = StratifiedKFold(
+            min(self.cv, int(np.bincount(y).min())), shuffle=True, random_state=self.random_state or 0
+        )
+        K = X if kernel.name == "precomputed" else kernel(X, X)
+        plain = resolve("precomputed")
+        right = np.zeros(len(Cs))
+        for fit, held in folds.split(X, y):
+            code = np.repeat(pair_code(2), len(Cs), axis=0)
+            bank = train(K[np.ix_(fit, fit)], y[fit], code, plain, Cs, tol=self.tol, max_iter=self.max_iter)
+            f = bank.decision(K[np.ix_(held, fit)])
+            right += ((f < 0) == y[held, None]).sum(axis=0)
+        return Cs, right / len(y)
+
+    def _make_graph(self) -> DecisionGraph:
+        return adaptive_graph(self.separability_)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        own = {name: getattr(self, name) for name in ("separability_", "gamma_", "C_")}
+        return super()._arrays() | own
+
+    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+        for name in ("separability_", "gamma_", "C_"):
+            setattr(self, name, arrays.pop(name))
+        super()._restore(arrays)
+
+
+def _table(n: int, values: np.ndarray) -> np.ndarray:
+    table = np.zeros((n, n))
+    table[np.triu_indices(n, 1)] = values
+    return table + table.T

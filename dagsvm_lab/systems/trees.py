@@ -1,0 +1,262 @@
+"""Binary trees of one-against-one machines: BTS and c-BTS (Fei and Liu 2006), BTPPSVM (Wang, Zheng and Zhou 2011).
+
+A node's machine tells two of its classes apart and routes the samples of the others; a class with samples on both sides
+goes to both children. Only the machines that the tree uses are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..graphs import DecisionGraph
+from ..machines import Bank, pair_code, pair_index
+from .base import BankClassifier, outputs
+from .posterior import Neighbourhood
+
+PAIRS = ("centre", "fisher", "closest", "random")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A node's training rows, sorted by class, and its classes."""
+
+    rows: np.ndarray
+    classes: np.ndarray
+    counts: np.ndarray = field(repr=False)
+
+
+class Geometry:
+    """Class means and spreads of any group of rows, in input space or, for a precomputed kernel, in feature space."""
+
+    def __init__(self, X: np.ndarray, precomputed: bool) -> None:
+        self.X, self.precomputed = X, precomputed
+        self.norms = np.diag(X).copy() if precomputed else np.einsum("ij,ij->i", X, X)
+
+    def __call__(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products between the group's class means, and each class's total variance tr S."""
+        starts = np.concatenate([[0], np.cumsum(group.counts)[:-1]])
+        n = group.counts
+        if self.precomputed:
+            sums = np.add.reduceat(self.X[np.ix_(group.rows, group.rows)], starts, axis=0)
+            products = np.add.reduceat(sums, starts, axis=1) / np.outer(n, n)
+        else:
+            means = np.add.reduceat(self.X[group.rows], starts, axis=0) / n[:, None]
+            products = means @ means.T
+        spread = np.add.reduceat(self.norms[group.rows], starts) / n - np.diag(products)
+        return products, np.maximum(spread, 0.0)
+
+
+def squared_distances(products: np.ndarray) -> np.ndarray:
+    """|mu_i - mu_j|^2 from inner products of means."""
+    norm = np.diag(products)
+    return np.maximum(norm[:, None] + norm - 2 * products, 0.0)
+
+
+def fisher_ratios(products: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """r_ij = |mu_i - mu_j|^2 / (tr S_i + tr S_j), Eq. 4 for vectors."""
+    return squared_distances(products) / np.maximum(spread[:, None] + spread, 1e-300)
+
+
+class TreeClassifier(BankClassifier):
+    """A system whose graph is settled at fit, over just the machines that it uses."""
+
+    def _keep(self, bank: Bank, graph: DecisionGraph) -> None:
+        """Nothing; keeps the machines that the graph uses, renumbered."""
+        used = graph.machines_used
+        number = np.full(len(bank.code) + 1, -1)
+        number[used] = np.arange(len(used))
+        self.machines_ = bank.select(used)
+        self._nodes = (number[graph.machine], graph.left, graph.right, graph.label, graph.possible)
+        self.graph_ = self._make_graph()
+
+    def _make_graph(self) -> DecisionGraph:
+        return DecisionGraph.from_arrays(*self._nodes, n_machines=len(self.machines_.code))
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return super()._arrays() | {f"node_{k}": part for k, part in enumerate(self._nodes)}
+
+    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._nodes = tuple(arrays.pop(f"node_{k}") for k in range(5))
+        super()._restore(arrays)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinaryTreeSVC(TreeClassifier):
+    """A binary tree of pair machines; BTS: pair="random", c-BTS: "centre", BTPPSVM: "fisher" with posterior=True.
+
+    Parameters
+    ----------
+    pair : a node's pair: "centre" (the two class means nearest the mean of the node's data), "fisher" (largest Fisher ratio),
+        "closest" (smallest), "random".
+    posterior : machines with soft labels; n_neighbors, among : as in `PosteriorSVC`.
+    band : samples with |f| < band go both ways (larger: more accurate, larger tree).
+    follow : a class whose share on its smaller side is at most this goes with its majority.
+    routing : "samples" (a child has the samples routed to it) or "classes" (a class goes whole, to one child or to both).
+    max_nodes : limit of the tree's size.
+    random_state : seeds pair="random".
+
+    `decision_function`: path margins. Else as in `BankClassifier`.
+    """
+
+    pair: str = "centre"
+    posterior: bool = False
+    n_neighbors: int = 11
+    among: str = "pair"
+    band: float = 0.0
+    follow: float = 0.0
+    routing: str = "samples"
+    max_nodes: int = 200_000
+    random_state: Any = None
+
+    def _fit(self, X, codes, kernel, weight) -> None:
+        if self.pair not in PAIRS:
+            raise ValueError(f"pair must be one of {', '.join(PAIRS)}, not {self.pair!r}")
+        if self.routing not in ("samples", "classes"):
+            raise ValueError(f"routing must be 'samples' or 'classes', not {self.routing!r}")
+        n = len(self.classes_)
+        code, soft = pair_code(n), None
+        if self.posterior:
+            near = Neighbourhood(X, codes, n, k=self.n_neighbors, kernel=kernel)
+            soft = near.soft_labels(code, self.among)
+        bank = self._train(X, codes, code, kernel, self.C, weight=weight, soft=soft)
+        self._keep(bank, self._tree(X, codes, bank, Geometry(X, kernel.name == "precomputed")))
+
+    def _tree(self, X: np.ndarray, codes: np.ndarray, bank: Bank, geometry: Geometry) -> DecisionGraph:
+        f = np.concatenate(list(outputs(bank, X)))
+        n = len(self.classes_)
+        rng = check_random_state(self.random_state)
+        groups: dict[Any, Group] = {}
+
+        def group(rows: np.ndarray) -> Any:
+            classes, counts = np.unique(codes[rows], return_counts=True)
+            made = Group(rows, classes, counts)
+            key = frozenset(classes.tolist()) if self.routing == "classes" else id(made)
+            groups.setdefault(key, made)
+            return key
+
+        def rule(key: Any) -> tuple:
+            here = groups[key]
+            if len(here.classes) == 1:
+                return "leaf", here.classes[0]
+            i, j = self._choose(here, geometry, rng)
+            t = pair_index(i, j, n)
+            sides = self._route(f[here.rows, t], codes[here.rows], i, j)
+            return "node", t, *(group(here.rows[side]) for side in sides)
+
+        root = group(np.argsort(codes, kind="stable"))
+        return DecisionGraph(root, rule, lambda key: groups[key].classes, n_classes=n, n_machines=len(bank.code),
+                             max_nodes=self.max_nodes).grow()  # fmt: skip
+
+    def _choose(self, group: Group, geometry: Geometry, rng: np.random.RandomState) -> tuple[int, int]:
+        """The two classes that the node's machine tells apart, the smaller index first."""
+        k = len(group.classes)
+        if self.pair == "random":
+            chosen = rng.choice(k, 2, replace=False)
+        else:
+            products, spread = geometry(group)
+            if self.pair == "centre":
+                share = group.counts / group.counts.sum()
+                chosen = np.argsort(np.diag(products) - 2 * products @ share, kind="stable")[:2]
+            else:
+                ratio = fisher_ratios(products, spread)
+                upper = np.triu_indices(k, 1)
+                best = np.argmax(ratio[upper]) if self.pair == "fisher" else np.argmin(ratio[upper])
+                chosen = np.array([upper[0][best], upper[1][best]])
+        return tuple(int(c) for c in np.sort(group.classes[chosen]))
+
+    def _route(self, f: np.ndarray, codes: np.ndarray, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which samples go left and which go right; i's own all go right, j's all left."""
+        right, left = f >= -self.band, f < self.band
+        right[codes == i], left[codes == i] = True, False
+        right[codes == j], left[codes == j] = False, True
+        if self.follow > 0 or self.routing == "classes":
+            n = np.bincount(codes)
+            side = np.bincount(codes, f >= 0) / np.maximum(n, 1)
+            for c in set(np.flatnonzero(n).tolist()) - {i, j}:
+                mine = codes == c
+                if min(side[c], 1 - side[c]) <= self.follow:
+                    right[mine], left[mine] = side[c] >= 0.5, side[c] < 0.5
+                elif self.routing == "classes":
+                    right[mine] = left[mine] = True
+        return left, right
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DecisionTreeSVC(TreeClassifier):
+    """The four decision-tree SVMs of Takahashi and Abe (2002): N - 1 machines, each between two groups of classes.
+
+    Parameters
+    ----------
+    separate : "one" splits off the class farthest from its nearest neighbour (types 1 and 3); "many" splits the classes into
+        the two groups left when nearest groups are merged (types 2 and 4).
+    distance : "euclidean" between class means (types 1 and 2) or "mahalanobis" (types 3 and 4), the larger of a pair's two.
+
+    `decision_function`: path margins. Else as in `BankClassifier`.
+    """
+
+    separate: str = "one"
+    distance: str = "euclidean"
+
+    def _fit(self, X, codes, kernel, weight) -> None:
+        if self.separate not in ("one", "many") or self.distance not in ("euclidean", "mahalanobis"):
+            raise ValueError("separate must be 'one' or 'many', distance 'euclidean' or 'mahalanobis'")
+        splits = self._splits(class_distances(X, codes, self.distance, kernel.name == "precomputed"))
+        n = len(self.classes_)
+        code = np.zeros((len(splits), n), dtype=np.int8)
+        for t, (a, b) in enumerate(splits.values()):
+            code[t, list(a)], code[t, list(b)] = 1, -1
+        number = {state: t for t, state in enumerate(splits)}
+
+        def rule(state: frozenset) -> tuple:
+            if len(state) == 1:
+                return "leaf", next(iter(state))
+            a, b = splits[state]
+            return "node", number[state], b, a
+
+        graph = DecisionGraph(frozenset(range(n)), rule, lambda s: s, n_classes=n, n_machines=len(code)).grow()
+        self._keep(self._train(X, codes, code, kernel, self.C, weight=weight), graph)
+
+    def _splits(self, distance: np.ndarray) -> dict[frozenset, tuple[frozenset, frozenset]]:
+        """Every group of classes met from the root down, with its two parts."""
+        splits: dict[frozenset, tuple[frozenset, frozenset]] = {}
+        waiting = [frozenset(range(len(distance)))]
+        while waiting:
+            group = waiting.pop()
+            if len(group) > 1:
+                splits[group] = self._parts(sorted(group), distance)
+                waiting += splits[group]
+        return splits
+
+    def _parts(self, group: list[int], distance: np.ndarray) -> tuple[frozenset, frozenset]:
+        d = distance[np.ix_(group, group)] + np.diag(np.full(len(group), np.inf))
+        if self.separate == "one":
+            alone = group[int(np.argmax(d.min(axis=1)))]
+            return frozenset([alone]), frozenset(group) - {alone}
+        parts = [[k] for k in range(len(group))]
+        while len(parts) > 2:
+            gap = {(a, b): d[np.ix_(parts[a], parts[b])].min() for a in range(len(parts)) for b in range(a)}
+            a, b = min(gap, key=gap.get)
+            parts[b] += parts.pop(a)
+        first, second = (frozenset(group[k] for k in part) for part in parts)
+        return first, second
+
+
+def class_distances(X: np.ndarray, codes: np.ndarray, kind: str, precomputed: bool) -> np.ndarray:
+    """Distances between class means; for "mahalanobis" the larger of those in either class's covariance."""
+    rows = np.argsort(codes, kind="stable")
+    classes, counts = np.unique(codes, return_counts=True)
+    if kind == "euclidean":
+        products, _ = Geometry(X, precomputed)(Group(rows, classes, counts))
+        return np.sqrt(squared_distances(products))
+    if precomputed:
+        raise ValueError("distance='mahalanobis' needs inputs, not a precomputed kernel")
+    means = [X[codes == c].mean(axis=0) for c in classes]
+    ridge = 1e-6 * max(X.var(axis=0).mean(), 1e-12) * np.eye(X.shape[1])
+    inverse = [np.linalg.inv(np.atleast_2d(np.cov(X[codes == c].T, bias=True)) + ridge) for c in classes]
+    difference = np.array([[a - b for b in means] for a in means])
+    own = np.einsum("abi,aij,abj->ab", difference, np.array(inverse), difference)
+    return np.sqrt(np.maximum(own, own.T))
