@@ -21,9 +21,7 @@ def _parser() -> argparse.ArgumentParser:
     papers = commands.add_parser("papers", help="execute the notebooks with papermill")
     papers.set_defaults(run=_papers)
     add = papers.add_argument
-    add(
-        "--only", action="append", default=[], metavar="01", help="notebooks whose names begin so; repeatable"
-    )
+    add("--only", action="append", default=[], metavar="01", help="notebooks whose names begin so; repeatable")
     add("--profile", choices=("quick", "full"), help="how much to compute (default: the notebook's own)")
     add("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
         help="a parameter of the notebooks; repeatable")  # fmt: skip
@@ -60,6 +58,7 @@ def _positive(text: str) -> int:
 
 def _papers(args: argparse.Namespace) -> int:
     from . import runner
+    from .committed import refresh
 
     given = {name: runner.parse_value(value) for name, value in args.parameter}
     if args.profile:
@@ -87,7 +86,7 @@ def _papers(args: argparse.Namespace) -> int:
     failed = any(outcome.status == "failed" for outcome in outcomes)
     if args.refresh:
         for outcome in outcomes:
-            for line in runner.refresh(outcome):
+            for line in refresh(outcome):
                 print(f"{outcome.job.label} left as it was: {line}")
                 failed = True
     print(runner.summary(outcomes))
@@ -95,22 +94,32 @@ def _papers(args: argparse.Namespace) -> int:
 
 
 def _data_list(args: argparse.Namespace) -> int:
-    from .datasets import catalogue
+    from .datasets import list_text
 
-    print(catalogue().to_string(index=False))
+    print(list_text())
     return 0
 
 
 def _data_build(args: argparse.Namespace) -> int:
-    from .datasets import build
+    from .datasets import DataError, build
 
-    return build.main(args.source)
+    try:
+        same = build(args.source)
+    except DataError as error:
+        print(f"dagsvm-lab: {error}", file=sys.stderr)
+        return 1
+    for name, is_same in same.items():
+        print(f"{name}: {'as shipped' if is_same else 'NOT the file this version ships'}")
+    return int(not all(same.values()))
 
 
 def _data_verify(args: argparse.Namespace) -> int:
     from .datasets import verify
 
-    return verify.main()
+    found = verify()
+    for name, state in found.items():
+        print(f"{name}: {state}")
+    return int(any(state != "sound" for state in found.values()))
 
 
 def _scorecard(args: argparse.Namespace) -> int:

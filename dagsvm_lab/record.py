@@ -47,35 +47,35 @@ def write_json(path: Path, content: object) -> Path:
     return write_atomically(path, lambda part: part.write_text(json.dumps(content, indent=1) + "\n"))
 
 
-def file_digest(paths: Iterable[Path], root: Path) -> str:
-    """One sha256 over the names (below `root`) and bytes of `paths`."""
+def file_digest(paths: Iterable[Path]) -> str:
+    """One sha256 over the names and bytes of `paths`."""
     total = hashlib.sha256()
     for path in sorted(paths):
-        total.update(f"{path.relative_to(root).as_posix()}\0".encode())
-        total.update(hashlib.sha256(path.read_bytes()).digest())
+        total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
 
 
 def code_digest() -> str:
-    """sha256 over the package's own sources (Python, and the published tables and claims)."""
-    return file_digest([*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*")], PACKAGE)
+    """sha256 over the package's own sources: Python, and the published tables and claims."""
+    return file_digest([*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*"), *PACKAGE.glob("datasets/*.toml")])
 
 
 def data_digest() -> str:
-    """sha256 over the data files that are here: the shipped ones, and those DAGSVM_LAB_DATA names."""
-    shipped = PACKAGE / "datasets"
-    digest = file_digest([*shipped.glob("*.toml"), *shipped.glob("files/*")], shipped)
-    if folder := os.environ.get("DAGSVM_LAB_DATA"):
-        digest += file_digest((p for p in Path(folder).glob("*") if p.is_file()), Path(folder))
-    return digest
+    """sha256 over the data files that are here: the shipped ones, and those not shipped but at hand."""
+    from pooch import os_cache
+
+    from .datasets.cards import FILES, cards
+
+    at_hand = [os.environ.get("DAGSVM_LAB_DATA"), os_cache("dagsvm_lab")]
+    others = [file for card in cards().values() if not card.shipped for file in card.originals]
+    paths = [Path(folder) / file for folder in at_hand if folder for file in others]
+    return file_digest([*FILES.iterdir(), *(path for path in paths if path.is_file())])
 
 
 class Record:
     """The folder one notebook run writes to, with the record of what produced it."""
 
-    def __init__(
-        self, key: str, *, out_dir: str | Path = "runs", profile: str = "quick", seed: int = 0, **parameters
-    ):
+    def __init__(self, key: str, *, out_dir: str | Path = "runs", profile: str = "quick", seed: int = 0, **parameters):
         self.key = key
         self.folder = project_root() / out_dir / key
         self.parameters = {"profile": profile, "seed": seed, **parameters}
@@ -97,9 +97,7 @@ class Record:
             for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
                 write_atomically(
                     self.folder / f"{name}{suffix}",
-                    lambda part, metadata=metadata: fig.savefig(
-                        part, dpi=150, bbox_inches="tight", metadata=metadata
-                    ),
+                    lambda part, metadata=metadata: fig.savefig(part, dpi=150, bbox_inches="tight", metadata=metadata),
                 )
         return fig
 
@@ -145,9 +143,8 @@ def versions() -> dict[str, str]:
 
 
 def _identity(data) -> tuple[str, str]:
-    """(name, sha256 of the original) of a loaded Dataset or of a data set's name."""
-    if isinstance(data, str):
-        from .datasets import load
+    """(name, digest) of a loaded Dataset or of a data set's name: of its shipped file, else of its originals."""
+    from .datasets.cards import card_of
 
-        data = load(data)
-    return data.card.name, data.card.sha256
+    card = card_of(data) if isinstance(data, str) else data.card
+    return card.name, card.sha256 or " ".join(card.originals.values())

@@ -13,7 +13,6 @@ import itertools
 import json
 import logging
 import os
-import re
 import sys
 import threading
 import time
@@ -36,9 +35,9 @@ from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
 from .record import code_digest, data_digest, project_root, write_atomically, write_json
+from .verdicts import WORDS
 
 PROFILES = ("quick", "full")
-ABSOLUTE = re.compile(r"(?<![\w./:])/(?:home|root|tmp|work|usr|opt|var|mnt|Users|private)/|[A-Z]:\\\\")
 KERNELS: set[int] = set()  # process ids of the kernels this process started
 STOPPING = threading.Event()
 OnCell = Callable[[str, int, int], None]  # job's label, cell k, of n
@@ -71,10 +70,14 @@ class Job:
     def stamp(self) -> Path:
         return self.out / f"{self.notebook.stem}.stamp.json"
 
+    @property
+    def results(self) -> Path:
+        """Where the notebook's Record makes its folder."""
+        return project_root() / self.parameters.get("out_dir", "runs")
+
     def tables(self) -> list[Path]:
         """The files the notebook's Record wrote: its key is how the notebook's name begins."""
-        out = project_root() / self.parameters.get("out_dir", "runs")
-        folders = [f for f in out.glob("*") if f.is_dir() and self.notebook.stem.startswith(f.name)]
+        folders = [f for f in self.results.glob("*") if f.is_dir() and self.notebook.stem.startswith(f.name)]
         return sorted(p for f in folders for p in f.iterdir() if not p.name.startswith("."))
 
     def origin(self) -> dict:
@@ -108,10 +111,10 @@ class Outcome:
     error: str = ""
 
     def verdicts(self) -> Counter:
-        """How often each word stands in the `verdict` columns of the job's tables."""
+        """How often each word stands in the `verdict` columns of the job's tables; of a failed one, never."""
         count = Counter()
         for path in self.job.tables():
-            if path.suffix == ".csv":
+            if path.suffix == ".csv" and self.status != "failed":
                 with path.open(newline="") as lines:
                     count.update(row["verdict"] for row in csv.DictReader(lines) if row.get("verdict"))
         return count
@@ -346,9 +349,7 @@ class Progress:
         self.bar.update()
 
 
-def run_batch(
-    jobs: list[Job], workers: int = 1, resume: bool = False, scheduler: str | None = None
-) -> list[Outcome]:
+def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler: str | None = None) -> list[Outcome]:
     """The Outcome of every job in order. Ctrl-C kills the kernels and raises KeyboardInterrupt."""
     for folder in {job.out for job in jobs}:
         sweep(folder)
@@ -390,83 +391,21 @@ def run_batch(
 
 
 def summary(outcomes: list[Outcome], rows: int = 20) -> str:
-    """One screen: what ran, how long, what did and did not reproduce, what failed, where it all is."""
-    words = ("reproduced", "close", "not reproduced", "not available here")
-    width = max([8, *(len(o.job.label) for o in outcomes)])
-    lines = [f"{'notebook':{width}}  result    seconds  " + "  ".join(words)]
-    total = Counter()
-    for k, outcome in enumerate(outcomes):
-        count = outcome.verdicts() if outcome.status != "failed" else Counter()
-        total += count
-        cells = "  ".join(f"{count[word] or '-':>{len(word)}}" for word in words)
-        if k < rows:
-            lines.append(f"{outcome.job.label:{width}}  {outcome.status:8}  {outcome.seconds:7.1f}  {cells}")
+    """One screen: what ran, how long, what did and did not reproduce, what failed where, where it all is."""
+    counts = [outcome.verdicts() for outcome in outcomes]
+    total = sum(counts, Counter())
+    words = [word for word in WORDS if total[word]]
+    width = max(8, *(len(o.job.label) for o in outcomes))
+    lines = ["  ".join([f"{'notebook':{width}}  result    seconds", *words])]
+    for outcome, count in list(zip(outcomes, counts, strict=True))[:rows]:
+        cells = [f"{count[word] or '-':>{len(word)}}" for word in words]
+        head = f"{outcome.job.label:{width}}  {outcome.status:8}  {outcome.seconds:7.1f}"
+        lines.append("  ".join([head, *cells]))
     if len(outcomes) > rows:
         lines.append(f"... and {len(outcomes) - rows} more")
     lines += [f"{o.job.label} failed in {o.error}" for o in outcomes if o.status == "failed"]
-    status = Counter(o.status for o in outcomes)
-    lines.append(", ".join(f"{n} {word}" for word, n in status.items()))
-    lines.append("verdicts: " + ", ".join(f"{total[word]} {word}" for word in words))
-    roots = sorted({str(o.job.out.parent if "=" in o.job.out.name else o.job.out) for o in outcomes})
-    return "\n".join([*lines, f"executed notebooks, tables and figures: {', '.join(roots)}"])
-
-
-# Committed notebooks
-
-
-def refresh(outcome: Outcome) -> list[str]:
-    """What speaks against committing the executed copy; with nothing against it, it replaces the notebook."""
-    nb = nbformat.read(outcome.job.executed, 4)
-    clean(nb)
-    against = complaints(nb)
-    if not against:
-        write_atomically(outcome.job.notebook, lambda part: nbformat.write(nb, part))
-    return against
-
-
-def clean(nb) -> None:
-    """Nothing; strips `nb` of execution metadata and joins the pieces a stream happened to arrive in."""
-    nb.metadata = {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    }
-    for cell in nb.cells:
-        cell.metadata = {"tags": cell.metadata.tags} if cell.metadata.get("tags") else {}
-        if cell.cell_type == "code":
-            joined = []
-            for output in cell.outputs:
-                if joined and output.output_type == joined[-1].output_type == "stream":
-                    if output.name == joined[-1].name:
-                        joined[-1].text += output.text
-                        continue
-                joined.append(output)
-            cell.outputs = joined
-
-
-def complaints(nb) -> list[str]:
-    """What a committed notebook must not have, or lacks: one line each, an empty list for a good one."""
-    said = []
-    code = [c for c in nb.cells if c.cell_type == "code" and c.source.strip()]
-    if [c.execution_count for c in code] != list(range(1, len(code) + 1)):
-        said.append(f"its {len(code)} code cells are not numbered from 1 without gaps")
-    if sum("parameters" in c.metadata.get("tags", []) for c in nb.cells) != 1:
-        said.append("it does not have exactly one cell tagged parameters")
-    if set(nb.metadata) - {"kernelspec", "language_info"} or set(nb.metadata.language_info) != {"name"}:
-        said.append("it has metadata beyond a kernel's name and a language")
-    if nb.metadata.kernelspec.name != "python3":
-        said.append(f"its kernel {nb.metadata.kernelspec.name!r} is not the generic python3")
-    if any(set(c.metadata) - {"tags"} for c in nb.cells):
-        said.append("some cell has metadata other than tags")
-    if not any(c.outputs for c in code):
-        said.append("it has no outputs")
-    for cell in code:
-        where = f"cell [{cell.execution_count}]"
-        for output in cell.outputs:
-            if output.output_type == "error":
-                said.append(f"{where} holds an error: {output.ename}: {output.evalue}")
-            if output.get("name") == "stderr" or "Warning:" in json.dumps(output):
-                said.append(f"{where} holds warning text")
-        text = json.dumps([cell.source, cell.outputs])
-        if ABSOLUTE.search(text) or str(project_root()) in text:
-            said.append(f"{where} holds an absolute path")
-    return said
+    lines.append(", ".join(f"{n} {word}" for word, n in Counter(o.status for o in outcomes).items()))
+    if words:
+        lines.append("verdicts: " + ", ".join(f"{total[word]} {word}" for word in words))
+    places = sorted({str(o.job.out) for o in outcomes} | {str(o.job.results) for o in outcomes})
+    return "\n".join([*lines, f"executed notebooks, tables and figures: {os.path.commonpath(places)}"])
