@@ -10,13 +10,12 @@ FILES = Path(__file__).parent / "files"
 ALIASES = {
     "mnist49": "mnist",
     "cleveland": "heart",
-    "wine-quality": "winequality-red",
-    "wine-quality-red": "winequality-red",
-    "wine-quality-white": "winequality-white",
+    "covtype": "covertype",
     "optdigit": "optdigits",
     "pendigit": "pendigits",
-    "covtype": "covertype",
-    "imagesegmentation": "segmentation",
+    "wine-quality": "winequality-red",  # the paper's has six classes
+    "wine-quality-red": "winequality-red",
+    "wine-quality-white": "winequality-white",
 }
 
 
@@ -29,22 +28,18 @@ class Card:
     source: str
     licence: str
     citation: str
-    rows: dict[str, int]
+    rows: dict[str, int]  # of each part, in file order
     inputs: int
     classes: int
     done: str
-    scaling: str
-    sha256: str
-    originals: dict[str, str] = field(default_factory=dict, repr=False)
-    features: tuple[str, ...] = field(default=(), repr=False)
+    scaling: str  # what load(name, scaled=True) does
+    sha256: str  # of the shipped file; of the arrays, for scikit-learn's sets; empty for what is generated
+    where: str = "shipped"
+    originals: dict[str, str] = field(default_factory=dict, repr=False)  # file: SHA-256
+    layout: dict = field(default_factory=dict, repr=False)  # how to read the originals
     class_names: tuple[str, ...] = field(default=(), repr=False)
-    layout: dict = field(default_factory=dict, repr=False)
-    address: str = field(default="", repr=False)
-
-    @property
-    def shipped(self) -> bool:
-        """True if the rows come with the package."""
-        return bool(self.originals) and not self.address
+    features: tuple[str, ...] = field(default=(), repr=False)
+    address: str = field(default="", repr=False)  # where the files of a set that is not shipped are fetched
 
     @property
     def path(self) -> Path:
@@ -56,22 +51,25 @@ class Card:
         """The rows as text: "16000 + 4000" for a training and a test part."""
         return " + ".join(str(n) for n in self.rows.values())
 
-    @property
-    def provenance(self) -> str:
-        """Where the rows are found, in a word."""
-        if self.address:
-            return "fetched"
-        return "shipped" if self.shipped else "generated" if self.name == "artificial" else "scikit-learn"
-
     def __str__(self) -> str:
-        originals = "".join(f"\n  {digest}  {file}" for file, digest in self.originals.items())
-        return (
-            f"{self.name}: {self.title}\n"
-            f"{self.split} rows, {self.inputs} inputs, {self.classes} classes; {self.provenance}\n"
-            f"What was done: {self.done}\nScaled: {self.scaling}\n"
-            f"Source: {self.source}\nLicence: {self.licence}\nCitation: {self.citation}"
-            + (f"\nSHA-256 of the originals:{originals}" if originals else "")
-        )
+        lines = [
+            f"{self.name}: {self.title}",
+            f"{self.split} rows, {self.inputs} inputs, {self.classes} classes; {self.where}",
+            *(f"{what}: {text}" for what, text in self.notes.items()),
+            f"Scaled: {self.scaling}",
+            *(f"Original {file}: SHA-256 {digest}" for file, digest in self.originals.items()),
+        ]
+        return "\n".join(lines)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The terms: licence, source, citation, and what was done to the data."""
+        return {
+            "Licence": self.licence,
+            "Source": self.source,
+            "Citation": self.citation,
+            "What was done": self.done,
+        }
 
 
 @lru_cache(maxsize=1)
@@ -79,14 +77,19 @@ def cards() -> dict[str, Card]:
     """Every card, by name."""
     with open(Path(__file__).with_name("cards.toml"), "rb") as file:
         entries = tomllib.load(file)
-    for name, entry in entries.items():
+    for entry in entries.values():
         for key in ("features", "class_names"):
             entry[key] = tuple(entry.get(key, ()))
     return {name: Card(name, **entry) for name, entry in entries.items()}
 
 
+def shipped() -> list[Card]:
+    """The cards of the sets whose rows come with the package."""
+    return [card for card in cards().values() if card.where == "shipped"]
+
+
 def card_of(name: str) -> Card:
-    """The card of a data set; a hyphen or an underscore, capitals or none, and the papers' other names all do."""
+    """The card of a data set; hyphen or underscore, capitals or none, and the papers' other names all do."""
     key = str(name).lower().replace("_", "-")
     key = ALIASES.get(key, key)
     if key not in cards():
@@ -96,25 +99,22 @@ def card_of(name: str) -> Card:
 
 def list_text() -> str:
     """All cards as a plain table, a line each."""
-    head = ("name", "rows", "inputs", "classes", "where", "licence", "title")
-    lines = [head] + [
-        (c.name, c.split, str(c.inputs), str(c.classes), c.provenance, c.licence.split(" (")[0].split(";")[0], c.title)
-        for c in cards().values()
-    ]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-    return "\n".join("  ".join(v.ljust(w) for v, w in zip(line, widths)).rstrip() for line in lines)
+    lines = [("name", "rows", "inputs", "classes", "where", "licence", "title")]
+    for c in cards().values():
+        licence = c.licence.split(" (")[0].split(";")[0].split(",")[0]
+        lines.append((c.name, c.split, str(c.inputs), str(c.classes), c.where, licence, c.title))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def terms() -> str:
     """The note of each data set's terms, as Markdown: what files/README.md holds."""
     parts = [
-        "# Terms of the data sets\n\nThe code's licence does not cover the data. Written by `dagsvm-lab data build` "
-        "from the cards; USPS is exact to the sixth decimal, all other values are exactly those of the originals."
+        "# Terms of the data sets\n\nThe licence of the code does not cover the data. This note is written from the "
+        "cards by `dagsvm-lab data build`. All values are exactly those of the originals, MNIST's sums apart."
     ]
     for card in cards().values():
-        file = f" (`{card.path.name}`)" if card.shipped else f" ({card.provenance}, not shipped)"
-        parts.append(
-            f"## {card.title}{file}\n\n- Licence: {card.licence}\n- Source: <{card.source}>\n"
-            f"- Citation: {card.citation}\n- What was done: {card.done}"
-        )
-    return "\n\n".join(parts).replace("<generated from a seed", "generated from a seed").replace("2018>", "2018") + "\n"
+        where = f"`{card.path.name}`" if card.where == "shipped" else f"not shipped: {card.where}"
+        notes = "\n".join(f"- {what}: {text}" for what, text in card.notes.items())
+        parts.append(f"## {card.title} ({where})\n\n{notes}")
+    return "\n\n".join(parts) + "\n"

@@ -9,108 +9,96 @@ from pathlib import Path
 
 import numpy as np
 
-from .cards import FILES, Card, cards, terms
+from .cards import FILES, Card, shipped, terms
 from .packed import DataError, pack, read_verified, sha256
 
-FOLDER = "DAGSVM_LAB_DATA"  # the variable that names a folder with svmguide4's and poker's files
+FOLDER = "DAGSVM_LAB_DATA"  # the variable that names a folder with the files of the sets that are not shipped
 PATIENCE = 5  # seconds to wait for a server
 
 
 def build(source: str | Path, out: str | Path | None = None) -> dict[str, bool]:
-    """For each shipped file, rebuilt in `out` from the originals in `source`: is it the one this version ships?
+    """For each set, rebuilt in `out` from the originals in `source`: is it the file this version ships?
 
     The originals' digests are checked first. `out` is the package's own folder unless given.
     """
     out = Path(out or FILES)
     out.mkdir(parents=True, exist_ok=True)
     same = {}
-    for card in cards().values():
-        if card.shipped:
-            X, labels = read_originals(card, Path(source))
-            classes, codes = np.unique(labels, return_inverse=True)
-            data = pack(X, classes.tolist(), codes)
-            _write(out / card.path.name, data)
-            same[card.name] = sha256(data) == card.sha256
+    for card in shipped():
+        X, labels = read_originals(card, Path(source))
+        classes, codes = np.unique(labels, return_inverse=True)
+        data = pack(X, classes.tolist(), codes)
+        _write(out / card.path.name, data)
+        same[card.name] = sha256(data) == card.sha256
     _write(out / "README.md", terms().encode())
     return same
 
 
 def verify() -> dict[str, str]:
-    """For each shipped file "sound", or the sentence that says what is wrong with it."""
+    """For each shipped set "sound", or the sentence that says what is wrong with its file."""
     found = {}
-    for card in cards().values():
-        if card.shipped:
-            try:
-                read_verified(card.path, card.sha256, card.name)
-                found[card.name] = "sound"
-            except DataError as error:
-                found[card.name] = str(error)
+    for card in shipped():
+        try:
+            read_verified(card.path, card.sha256, card.name)
+            found[card.name] = "sound"
+        except DataError as error:
+            found[card.name] = str(error)
     return found
 
 
 def read_originals(card: Card, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The values and labels in a set's original files, checked against their digests."""
+    """The values to pack and the labels in a set's original files, once their digests are right."""
     data = [_unpacked(file, read_verified(folder / file, digest, card.name)) for file, digest in card.originals.items()]
     if card.name == "mnist":
         return _mnist(*data)
-    X, labels = _table(b"".join(data), **card.layout)
+    X, labels = read_table(b"".join(data), **card.layout)
     if card.name == "covertype":  # each 1-of-n code becomes one number
         X = np.column_stack([X[:, :10], X[:, 10:14].argmax(axis=1), X[:, 14:].argmax(axis=1)])
     return X, labels
 
 
 def fetch_or_find(card: Card) -> list[bytes]:
-    """The files of a set that is not shipped, from the user's folder or, through pooch, from its home."""
-    if folder := os.environ.get(FOLDER):
-        paths = [Path(folder).expanduser() / file for file in card.originals]
-        if all(path.is_file() for path in paths):
-            return [read_verified(path, card.originals[path.name], card.name) for path in paths]
+    """The files of a set that is not shipped, from the user's folder or else, through pooch, from its home."""
+    folder = Path(os.environ.get(FOLDER) or os.devnull).expanduser()
+    if all((folder / file).is_file() for file in card.originals):
+        return [read_verified(folder / file, digest, card.name) for file, digest in card.originals.items()]
     import pooch
 
     try:
-        cache = Path(pooch.os_cache("dagsvm_lab"))
-        paths = [
-            pooch.retrieve(
-                card.address + file, digest, file, cache, downloader=pooch.HTTPDownloader(timeout=PATIENCE)
-            )
+        cache, patient = pooch.os_cache("dagsvm_lab"), pooch.HTTPDownloader(timeout=PATIENCE)
+        return [
+            Path(pooch.retrieve(card.address + file, digest, file, cache, downloader=patient)).read_bytes()
             for file, digest in card.originals.items()
         ]
-    except (OSError, ValueError) as error:  # no network, a server that fails, a home that cannot be written
+    except (OSError, ValueError) as error:  # no network, a server that fails or sends another file, a read-only home
         raise DataError(
-            f"{card.name} is not shipped and could not be fetched: download {' and '.join(card.originals)} from "
-            f"{card.source} into a folder and set {FOLDER} to it."
+            f"{card.name} is not shipped and could not be fetched: put {' and '.join(card.originals)} from "
+            f"{card.address} into a folder and set {FOLDER} to that folder."
         ) from error
-    return [read_verified(Path(path), card.originals[Path(path).name], card.name) for path in paths]
 
 
 def read_svmlight(text: bytes, inputs: int) -> tuple[np.ndarray, np.ndarray]:
     """The values and labels in LIBSVM's sparse text format."""
-    rows = [line.split() for line in text.decode("ascii").splitlines() if line.strip()]
+    rows = [line.split() for line in text.decode().splitlines()]
     X = np.zeros((len(rows), inputs))
-    for x, row in zip(X, rows):
-        for item in row[1:]:
-            index, value = item.split(":")
+    for x, row in zip(X, rows, strict=True):
+        for index, value in (item.split(":") for item in row[1:]):
             x[int(index) - 1] = float(value)
     return X, np.array([int(row[0]) for row in rows])
 
 
-def _table(
-    data: bytes, label: str, delimiter: str | None = None, header: int = 0, first_column: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """The values and labels of a text table; lines of ARFF's header are left out, "?" becomes NaN."""
-    lines = [x for x in data.decode().splitlines()[header:] if x.strip() and x[0] not in "@%"]
-    at = (lambda line: line[0]) if label == "first" else (lambda line: line[-1])
-    labels = [at(line.split(delimiter)).strip() for line in lines]
-    number = _is_number(labels[0])
-    columns = np.arange(len(lines[0].split(delimiter)))[first_column:]
-    columns = columns[1:] if label == "first" else columns[:-1]
-    text = io.StringIO("\n".join(lines).replace("?", "nan"))
-    X = np.loadtxt(text, delimiter=delimiter, usecols=columns, ndmin=2)
-    return X, np.array([int(float(x)) for x in labels] if number else labels)
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("-").replace(".", "", 1).isdigit()
+def read_table(text: bytes, label: str, delimiter: str | None = None, header: int = 0, skip: int = 0) -> tuple:
+    """The values and labels in a text table: an ARFF header is passed over, "?" becomes NaN, `skip` columns go."""
+    lines = [line for line in text.decode().splitlines()[header:] if line.strip() and line[0] not in "@%"]
+    at = 0 if label == "first" else -1
+    labels = [line.split(delimiter)[at].strip() for line in lines]
+    columns = np.arange(len(lines[0].split(delimiter)))
+    columns = columns[1:] if label == "first" else columns[skip:-1]
+    X = np.loadtxt(io.StringIO("\n".join(lines).replace("?", "nan")), delimiter=delimiter, usecols=columns)
+    try:
+        return X, np.array(labels, np.float64).astype(np.int64)
+    except ValueError:
+        return X, np.array(labels)
 
 
 def _mnist(*files: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -123,18 +111,14 @@ def _mnist(*files: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def _unpacked(file: str, data: bytes) -> bytes:
     """The content of an original, unpacked in memory only."""
-    if file.endswith(".xz"):
-        return lzma.decompress(data)
-    if file.endswith(".gz"):
-        return gzip.decompress(data)
     if file.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.read(file.removesuffix(".zip"))
-    return data
+    return {".xz": lzma.decompress, ".gz": gzip.decompress}.get(Path(file).suffix, bytes)(data)
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Nothing; `path` then holds `data`, and never a part of it."""
-    part = path.with_name(path.name + ".part")
+    """Nothing; `path` then holds all of `data`, and at no moment a part of it."""
+    part = path.with_name(f".{path.name}.part")
     part.write_bytes(data)
     part.replace(path)

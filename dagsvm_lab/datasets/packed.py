@@ -109,7 +109,7 @@ def _as_integers(X: np.ndarray) -> tuple[np.ndarray, dict]:
 
 
 def _floating(X: np.ndarray, digits: int) -> tuple[np.ndarray, dict]:
-    """Decimal floating point in one integer, in the order of the values: sign, exponent, mantissa of `digits` digits."""
+    """Decimal floating point in one integer, in the order of the values: sign, exponent, `digits` of mantissa."""
     span = 9 * 10 ** (digits - 1)  # mantissas run from 10^(digits-1) to 10^digits - 1
     size = np.abs(X)
     exponent = np.floor(np.log10(size, where=size > 0, out=np.zeros_like(size))).astype(np.int64)
