@@ -15,6 +15,7 @@ import numpy as np
 
 MISSING = -1  # the code of a missing value; only sets without negative values have any
 MOST_DECIMALS = 7  # beyond this a set is written in mantissas and exponents
+WORTH = 0.9  # noise is slow to unpack: a plane that bz2 does not make this much smaller stays as it is
 TENS = np.array([float(f"1e{k}") for k in range(23)])  # exact, which a vectorised power need not be
 
 
@@ -68,7 +69,8 @@ def _planes(array: np.ndarray, order: str) -> tuple[dict, list[bytes]]:
     raw = (array.ravel(order) - low).astype("<u8").view(np.uint8).reshape(-1, 8)
     width = max((int(array.max() - low).bit_length() + 7) // 8, 1)
     blobs = [raw[:, k].tobytes() for k in range(width)]
-    blobs = [min(blob, bz2.compress(blob), key=len) for blob in blobs]
+    packed = [bz2.compress(blob) for blob in blobs]
+    blobs = [short if len(short) < WORTH * len(blob) else blob for blob, short in zip(blobs, packed, strict=True)]
     return {"shape": array.shape, "order": order, "low": low, "planes": [len(blob) for blob in blobs]}, blobs
 
 
@@ -133,6 +135,9 @@ def _as_values(values: np.ndarray, scale: dict) -> np.ndarray:
     digits = scale["digits"]
     exponent, mantissa = np.divmod(np.abs(values) - 1, 9 * 10 ** (digits - 1))
     mantissa += 10 ** (digits - 1)
-    shift = digits - 1 - (exponent + scale["exponent"])  # the value is mantissa / 10^shift
-    X = mantissa / TENS[np.maximum(shift, 0)] * TENS[np.maximum(-shift, 0)]
-    return np.where(values == 0, 0.0, np.sign(values) * X)
+    shift = digits - 1 - scale["exponent"] - exponent  # the value is mantissa / 10^shift
+    X = mantissa / TENS[np.maximum(shift, 0)]
+    if (shift < 0).any():
+        X *= TENS[np.maximum(-shift, 0)]
+    X[values == 0] = 0.0
+    return np.negative(X, where=values < 0, out=X)
