@@ -1,0 +1,78 @@
+"""What the protocols of several papers need: splits, timing, paired tests, and the published | recorded | fresh table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest, chi2
+
+from ..verdicts import compare
+
+
+def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """The data sets to run: those of `known` that the parameter names ("a,b" or a list), or all when it is None."""
+    if datasets is None:
+        return list(known)
+    named = datasets.split(",") if isinstance(datasets, str) else datasets
+    named = [name.strip() for name in named]
+    if unknown := [name for name in named if name not in known]:
+        raise ValueError(f"this notebook knows {', '.join(known)}, not {', '.join(unknown)}")
+    return named
+
+
+def stratified_split(y: np.ndarray, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted row indices of two parts, the first with `share` of every class (rounded), drawn at random."""
+    rng = np.random.default_rng(seed)
+    first = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        first[rows[: round(share * len(rows))]] = True
+    return np.flatnonzero(first), np.flatnonzero(~first)
+
+
+def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
+    """(what `function()` returned, its shortest wall-clock seconds)."""
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        best = min(best, time.perf_counter() - start)
+    return result, best
+
+
+def mcnemar(a_wrong: np.ndarray, b_wrong: np.ndarray) -> dict[str, float]:
+    """McNemar's test on the rows that only one of two methods gets wrong: exact binomial, and chi-square with Edwards'
+    continuity correction, (|a - b| - 1)^2 / (a + b)."""
+    a, b = int(np.sum(a_wrong & ~b_wrong)), int(np.sum(b_wrong & ~a_wrong))
+    if a + b == 0:
+        return {"only_a_wrong": 0, "only_b_wrong": 0, "p_exact": 1.0, "p_corrected": 1.0}
+    statistic = max(abs(a - b) - 1, 0) ** 2 / (a + b)
+    p = {"p_exact": float(binomtest(a, a + b).pvalue), "p_corrected": float(chi2.sf(statistic, 1))}
+    return {"only_a_wrong": a, "only_b_wrong": b} | p
+
+
+def slope(x: Iterable[float], y: Iterable[float]) -> float:
+    """Exponent g of the power law y = c x^g that fits best on logarithmic axes."""
+    return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
+
+
+def beside(
+    printed: pd.DataFrame,
+    recorded: pd.DataFrame | None,
+    fresh: pd.DataFrame | None,
+    keys: str | Sequence[str],
+    rules: Mapping[str, Sequence],
+) -> pd.DataFrame:
+    """A row a published number: keys, quantity, published, recorded (the last full run), fresh (this run), verdict.
+
+    The verdict judges the record; with no record yet, this run.
+    """
+    now = compare(printed, fresh, keys, rules)
+    then = now if recorded is None else compare(printed, recorded, keys, rules)
+    table = now.rename(columns={"measured": "fresh"}).drop(columns="verdict")
+    table.insert(len(table.columns) - 1, "recorded", np.nan if recorded is None else then["measured"])
+    return table.assign(verdict=then["verdict"])
