@@ -26,9 +26,9 @@ def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] | None = N
     """(figure, axes) in the common style; `size` in inches, by default 4.2 x 3.2 a panel."""
     import matplotlib.pyplot as plt
 
-    with plt.rc_context(STYLE):
-        size = size or (4.2 * columns, 3.2 * rows)
-        return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
+    plt.rcParams.update(STYLE)  # not a context: legends and titles come later
+    size = size or (4.2 * columns, 3.2 * rows)
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
 
 
 def heat(ax, values: np.ndarray, rows, columns, digits: int = 1, cmap: str = "cividis", **options) -> None:
