@@ -2,8 +2,8 @@
 
 A system asks its machines in some order and ends with a class. `DecisionGraph` writes that order as plain arrays:
 a node holds a machine, its left child is taken when the machine's f(x) < 0 and its right child when f(x) >= 0 (the
-"zero" and "one" edges of Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes with the same
-state are one node, so lists (DDAG), sets (DCSVM) and trees are all the same thing. A graph may grow while it runs:
+"zero" and "one" edges of Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes with the
+same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the same thing. A graph may grow while it runs:
 only states that some row reaches are ever made. `Ballot` is the flat case: every machine is asked, then votes decide.
 """
 
@@ -57,10 +57,17 @@ class DecisionGraph:
     classes still possible there. States are hashable; equal states are one node. Node 0 is the root.
     """
 
-    def __init__(self, root: Hashable, rule: Rule, members: Callable[[Any], Iterable[int]], *, n_classes: int,
-                 n_machines: int, max_nodes: int = 1_000_000, limit_hint: str = "max_nodes") -> None:  # fmt: skip
-        self.n_classes, self.n_machines = n_classes, n_machines
-        self.max_nodes, self._hint = max_nodes, limit_hint
+    def __init__(
+        self,
+        root: Hashable,
+        rule: Rule,
+        members: Callable[[Any], Iterable[int]],
+        *,
+        n_classes: int,
+        n_machines: int,
+        max_nodes: int = 1_000_000,
+    ) -> None:
+        self.n_classes, self.n_machines, self.max_nodes = n_classes, n_machines, max_nodes
         self._rule, self._members = rule, members
         self._index: dict[Hashable, int] = {}
         self._states: list[Hashable] = []
@@ -85,8 +92,8 @@ class DecisionGraph:
         k = len(self._states)
         if k >= self.max_nodes:
             raise GraphTooLarge(
-                f"the decision graph would need more than {self.max_nodes} nodes; raise {self._hint}, or make fewer classes "
-                "go both ways"
+                f"the decision graph would need more than {self.max_nodes} nodes; raise max_nodes, or let fewer "
+                "classes go both ways"
             )
         if k == self._arrays.shape[1]:
             self._arrays = np.concatenate([self._arrays, np.full_like(self._arrays, -1)], axis=1)
@@ -139,8 +146,8 @@ class DecisionGraph:
     def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         """Labels, paths and scores of a batch whose machine outputs are `f` (n_samples, n_machines).
 
-        A score is a path margin: for the answer, the smallest |f| on the row's path; for any other class, minus the |f| of
-        the node that gave it up.
+        A score is a path margin: for the answer, the smallest |f| on the row's path; for any other class, minus the
+        |f| of the node that gave it up.
         """
         n = len(f)
         node = np.zeros(n, dtype=np.int64)
@@ -212,22 +219,21 @@ class DecisionGraph:
         depth, text = self.depth(), _texts(self, names, code)
         place = self._layout(depth)
         way = self._way(path) if path is not None else []
-        steps = set(zip(way, way[1:], strict=False))
+        taken = set(zip(way, way[1:], strict=False))
         for k in np.flatnonzero(self.machine >= 0):
-            for child, style in ((self.left[k], "-"), (self.right[k], "-")):
-                on = (k, child) in steps
-                ax.plot(*zip(place[k], place[child], strict=True), style, color="C3" if on else "0.7", lw=2.2 if on else 0.9,
-                        zorder=1)  # fmt: skip
+            for child in (self.left[k], self.right[k]):
+                look = dict(color="C3", lw=2.2) if (k, child) in taken else dict(color="0.7", lw=0.9)
+                ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
         for k in range(self.n_nodes):
             leaf = self.machine[k] < 0
-            ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3,
-                    bbox=dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white",
-                              ec="C3" if k in way else "0.4", lw=1.6 if k in way else 0.8))  # fmt: skip
+            box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
+            box |= dict(ec="C3", lw=1.6) if k in way else dict(ec="0.4", lw=0.8)
+            ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3, bbox=box)
             if states and not leaf:
                 left = " ".join(names[c] for c in np.flatnonzero(self.possible[k]))
-                ax.annotate(left, place[k], xytext=(0, -1.35 * size), textcoords="offset points", fontsize=0.78 * size,
-                            color="0.35", ha="center", va="top", zorder=3,
-                            bbox=dict(fc="white", ec="none", pad=0.4, alpha=0.85))  # fmt: skip
+                under = dict(xytext=(0, -1.35 * size), textcoords="offset points", ha="center", va="top")
+                white = dict(fc="white", ec="none", pad=0.4, alpha=0.85)
+                ax.annotate(left, place[k], fontsize=0.78 * size, color="0.35", zorder=3, bbox=white, **under)
         ax.set_axis_off()
         ax.margins(0.08)
 

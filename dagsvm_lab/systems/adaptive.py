@@ -1,7 +1,7 @@
 """Adaptive DAGSVM (Yu, Rhuma, Naqvi and Chambers 2011): at every step, the most separable pair that is left.
 
-Separability is the squared distance between two class means in feature space (Eq. 6, with its within sums over n^2 as they
-must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)/(n1 n2).
+Separability is the squared distance between two class means in feature space (Eq. 6, its within sums divided by n^2
+as they must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)/(n1 n2).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def dbtc_matrix(X: np.ndarray, codes: np.ndarray, kernels: list[Kernel]) -> np.n
 
 
 def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
-    """The graph that starts with the most separable pair, then pits the survivor against the class most separable from it.
+    """The graph that tests the most separable pair, then pits each survivor against the class most separable from it.
 
     A state is (survivor, classes left); it grows as rows reach it.
     """
@@ -85,7 +85,7 @@ class AdaptiveDAGSVC(BankClassifier):
     Parameters
     ----------
     C, gamma : one number, or a symmetric table (n_classes, n_classes) in the order of `classes_`.
-    tune : None; "dbtc", the paper's recipe (a pair's gamma maximises DBTC, then its C maximises validation accuracy); or "cv"
+    tune : None; "dbtc", the paper's recipe (a pair's gamma maximises DBTC, then its C validation accuracy); or "cv"
         (gamma and C together by validation accuracy).
     gammas, Cs : the grids that `tune` searches; cv : its folds.
     separability : "own" measures each pair under its own gamma, or a number: one gamma for measuring all pairs.
@@ -104,40 +104,41 @@ class AdaptiveDAGSVC(BankClassifier):
     def _code(self, n_classes: int) -> np.ndarray:
         return pair_code(n_classes)
 
-    def _kernel(self, X, sample_weight, gamma=None) -> Kernel:
-        return super()._kernel(X, sample_weight, 1.0 if np.ndim(self.gamma) == 2 or self.tune else gamma)
+    def _kernel(self, X, repeats) -> Kernel:
+        if self.tune is None and np.ndim(self.gamma) == 0:
+            return super()._kernel(X, repeats)
+        return self._with_gamma(1.0)  # every machine has its own
 
-    def _fit(self, X, codes, kernel, weight) -> None:
+    def _fit(self, sample) -> None:
+        X, codes, kernel = sample.X, sample.codes, sample.kernel
         n = len(self.classes_)
         pairs = list(zip(*np.triu_indices(n, 1), strict=True))
         if self.tune is not None:
             if self.tune not in ("dbtc", "cv"):
                 raise ValueError(f"tune must be None, 'dbtc' or 'cv', not {self.tune!r}")
-            found = np.array([self._tuned(X[np.isin(codes, p)], codes[np.isin(codes, p)], kernel) for p in pairs])
-            gamma, C = found.T
+            both = [np.isin(codes, pair) for pair in pairs]
+            gamma, C = np.array([self._tuned(X[rows], codes[rows]) for rows in both]).T
         else:
             gamma, C = pair_values(self.gamma, n, "gamma"), pair_values(self.C, n, "C")
-        kernels = [kernel] * len(pairs) if gamma is None else [self._with_gamma(kernel, g) for g in gamma]
-        measured = kernels if self.separability == "own" else [self._with_gamma(kernel, self.separability)] * len(pairs)
+        kernels = [kernel] * len(pairs) if gamma is None else [self._with_gamma(g) for g in gamma]
+        measured = kernels if self.separability == "own" else [self._with_gamma(self.separability)] * len(pairs)
         self.separability_ = dbtc_matrix(X, codes, measured)
         self.gamma_ = _table(n, np.array([k.gamma for k in kernels]))
         self.C_ = _table(n, np.broadcast_to(self.C if C is None else C, len(pairs)).astype(float))
         own = None if gamma is None else kernels
-        self.machines_ = self._train(
-            X, codes, pair_code(n), kernel, self.C if C is None else C, weight=weight, kernels=own
-        )
+        self.machines_ = self._train(sample, pair_code(n), C, kernels=own)
         self.graph_ = self._make_graph()
 
-    def _with_gamma(self, kernel: Kernel, gamma: float) -> Kernel:
+    def _with_gamma(self, gamma: float) -> Kernel:
         return resolve(self.kernel, float(gamma), self.degree, self.coef0)
 
-    def _tuned(self, X: np.ndarray, codes: np.ndarray, kernel: Kernel) -> tuple[float, float]:
+    def _tuned(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
         """gamma and C of one pair."""
         gammas = GAMMAS if self.gammas is None else np.asarray(self.gammas, dtype=float)
         y = (codes == codes.max()).astype(int)
         if self.tune == "dbtc":
-            gammas = [max(gammas, key=lambda g: dbtc(self._with_gamma(kernel, g), X[y == 0], X[y == 1]))]
-        curves = [self.validation_curve(X, y, self._with_gamma(kernel, g)) for g in gammas]
+            gammas = [max(gammas, key=lambda g: dbtc(self._with_gamma(g), X[y == 0], X[y == 1]))]
+        curves = [self.validation_curve(X, y, self._with_gamma(g)) for g in gammas]
         best = max(range(len(gammas)), key=lambda k: curves[k][1].max())
         Cs, accuracy = curves[best]
         return gammas[best], Cs[int(np.argmax(accuracy))]

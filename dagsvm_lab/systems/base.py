@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -21,6 +21,25 @@ from ..machines import Bank, train
 
 FORMAT = 1
 BATCH = 8192  # rows whose machine outputs are held at once
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Checked training data: rows, class indices, kernel, and what weighs them (None where all weights are one)."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    kernel: Kernel
+    repeats: np.ndarray | None  # sample_weight: how often each row counts
+    class_weight: np.ndarray | None  # one a class
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """Factor of each row's upper bound C."""
+        if self.class_weight is None:
+            return self.repeats
+        of_class = self.class_weight[self.codes]
+        return of_class if self.repeats is None else of_class * self.repeats
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,8 +74,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
-    def _prepare(self, X, y, sample_weight) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Checked rows, class indices and weights (None when all are one); sets classes_ and n_features_in_."""
+    def _prepare(self, X, y, sample_weight) -> Sample:
+        """The checked training data; sets classes_ and n_features_in_."""
         if self.solver not in ("smo", "qp"):
             raise ValueError(f"solver must be 'smo' or 'qp', not {self.solver!r}")
         X, y = validate_data(self, X, y, dtype=np.float64, order="C")
@@ -66,19 +85,18 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"the number of classes has to be greater than one; got {len(self.classes_)} class")
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError("a precomputed kernel must be a square matrix at fit")
-        weight = None
+        repeats = of_class = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            repeats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, y)
-            weight = of_class if weight is None else weight * of_class
-        return X, codes, weight
+            of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=repeats)
+        return Sample(X, codes, self._kernel(X, repeats), repeats, of_class)
 
-    def _kernel(self, X: np.ndarray, sample_weight, gamma: Any = None) -> Kernel:
+    def _kernel(self, X: np.ndarray, repeats: np.ndarray | None) -> Kernel:
         """The kernel to train with; gamma="scale" counts a row as often as its sample weight says."""
-        gamma = self.gamma if gamma is None else gamma
-        if isinstance(gamma, str) and gamma == "scale" and sample_weight is not None and self.kernel != "precomputed":
-            share = np.asarray(sample_weight, dtype=float) / np.sum(sample_weight)
+        gamma = self.gamma
+        if isinstance(gamma, str) and gamma == "scale" and repeats is not None and self.kernel != "precomputed":
+            share = repeats / repeats.sum()
             mean = share @ X.mean(axis=1)
             variance = share @ ((X - mean) ** 2).mean(axis=1)
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
@@ -104,7 +122,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X) -> np.ndarray:
         """Score of each class (n_samples, n_classes), or of the second class (n_samples,) when there are two."""
         scores = self._answer(self._rows(X))[2]
-        return scores[:, 1] if scores.shape[1] == 2 else scores
+        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
 
     def predict_with_cost(self, X) -> tuple[np.ndarray, Cost]:
         """Class label of each row, and what finding it cost."""
@@ -182,16 +200,16 @@ class BankClassifier(KernelClassifier):
 
     def fit(self, X, y, sample_weight=None):
         """This estimator, fitted to rows X with labels y."""
-        X, codes, weight = self._prepare(X, y, sample_weight)
-        kernel = self._kernel(X, sample_weight)
-        self._fit(X, codes, kernel, weight)
+        self._fit(self._prepare(X, y, sample_weight))
         return self
 
-    def _fit(self, X: np.ndarray, codes: np.ndarray, kernel: Kernel, weight: np.ndarray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         code = self._code(len(self.classes_))
-        kernels = [rescaled(kernel, X[row[codes] != 0]) for row in code] if self._rescales() else None
-        self.machines_ = self._train(X, codes, code, kernel, self.C, weight=weight, kernels=kernels)
-        self._study(X, codes)
+        kernels = None
+        if self._rescales():
+            kernels = [rescaled(sample.kernel, sample.X[row[sample.codes] != 0]) for row in code]
+        self.machines_ = self._train(sample, code, kernels=kernels)
+        self._study(sample.X, sample.codes)
         self.graph_ = self._make_graph()
 
     def _rescales(self) -> bool:
@@ -201,9 +219,12 @@ class BankClassifier(KernelClassifier):
     def _study(self, X: np.ndarray, codes: np.ndarray) -> None:
         """Nothing; a system that must see its machines at work on the training rows does so here."""
 
-    def _train(self, X, codes, code, kernel, C, **more) -> Bank:
+    def _train(self, sample: Sample, code: np.ndarray, C: Any = None, **more) -> Bank:
+        """The machines of `code`, trained on `sample`."""
         settings = dict(tol=self.tol, solver=self.solver, cache_size=self.cache_size, n_jobs=self.n_jobs)
-        return train(X, codes, code, kernel, C, **settings, max_iter=self.max_iter, verbose=self.verbose, **more)
+        settings |= dict(max_iter=self.max_iter, verbose=self.verbose, weight=sample.weight)
+        C = self.C if C is None else C
+        return train(sample.X, sample.codes, code, sample.kernel, C, **settings, **more)
 
     def _code(self, n_classes: int) -> np.ndarray:
         """Coding matrix of the machines to train, one row a machine."""
@@ -217,6 +238,15 @@ class BankClassifier(KernelClassifier):
         super()._restore(arrays)
         self.graph_ = self._make_graph()
 
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name != "graph_"}
+
+    def __setstate__(self, state) -> None:
+        super().__setstate__(state)
+        if "machines_" in state:
+            self.graph_ = self._make_graph()
+
+    n_iter_ = property(lambda self: self.machines_.n_iter, doc="Solver steps of each machine.")
     support_ = property(lambda self: self.machines_.support, doc="Unique support vectors: indices of training rows.")
     n_parameters_ = property(lambda self: int(self.machines_.n_parameters), doc="Platt's classifier size.")
 
@@ -233,6 +263,6 @@ def outputs(bank: Bank, X: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:
-    """The kernel with inputs divided by their standard deviation on X; as in e1071, not at all if one of them is constant."""
+    """The kernel with inputs over their standard deviations on X; as in e1071, unscaled if one of them is constant."""
     widths = X.std(axis=0, ddof=1)
     return replace(kernel, widths=tuple(widths.tolist())) if (widths > 0).all() else kernel

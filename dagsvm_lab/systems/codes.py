@@ -36,7 +36,7 @@ def random_code(n_classes: int, n_machines: int, sparse: bool, random_state: Any
 
 
 def hamming(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: minus the Hamming distance of the machines' signs to its word, an absent machine counting 1/2."""
+    """Score of a class: minus the Hamming distance of the signs of f to its word, where a 0 counts 1/2."""
     return (np.where(f >= 0, 1.0, -1.0) @ code.astype(float) - len(code)) / 2
 
 

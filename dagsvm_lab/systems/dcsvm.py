@@ -1,8 +1,8 @@
 """DCSVM (Rathgamage Don and Iacob 2018, section 3): at every step the pair machine that divides the classes best.
 
-C_ij(l, i) is the share of class l's training rows that machine ij calls i (Definition 1); all of them form the all-predictions
-table (Definition 2), from which a machine's purity, balance (Definition 3) and score (Definition 4) follow for any set
-of classes still in competition.
+C_ij(l, i) is the share of class l's training rows that machine ij calls i (Definition 1); all of them form the
+all-predictions table (Definition 2), from which a machine's purity, balance (Definition 3) and score (Definition 4)
+follow for any set of classes still in competition.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGra
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DCSVC(BankClassifier):
-    """Divide and conquer: each step asks the machine that leaves fewest classes undecided, and drops the classes it rules out.
+    """Divide and conquer: each step asks the machine that leaves fewest classes undecided, and drops what it rules out.
 
     Parameters
     ----------
     threshold : theta, the share of a class that may fall on the wrong side before the class counts as undecided.
-    prefer : "balance" orders machines by purity, balance, score; "score" by score, purity, balance. Ties: the first machine.
+    prefer : "balance" orders machines by purity, balance, score; "score" by score, purity, balance; then the first.
     scale_pairs : standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
 
     Attributes: `predictions_table_` (n_machines, n_classes, 2), `measures_` (one record a machine, all classes in
@@ -83,12 +83,12 @@ class DCSVC(BankClassifier):
     def _code(self, n_classes: int) -> np.ndarray:
         return pair_code(n_classes)
 
-    def _fit(self, X, codes, kernel, weight) -> None:
+    def _fit(self, sample) -> None:
         if self.prefer not in ("balance", "score"):
             raise ValueError(f"prefer must be 'balance' or 'score', not {self.prefer!r}")
         if not 0 <= self.threshold < 0.5:
             raise ValueError(f"threshold is a share from 0 up to 0.5, not {self.threshold!r}")
-        super()._fit(X, codes, kernel, weight)
+        super()._fit(sample)
 
     def _study(self, X: np.ndarray, codes: np.ndarray) -> None:
         belongs = np.eye(len(self.classes_))[codes]

@@ -1,7 +1,7 @@
 """The Decision DAG of Platt, Cristianini and Shawe-Taylor 2000, sections 2 and 4.
 
-The graph is a list of classes: the node for a list tests its first class against its last, and the loser leaves the list.
-`DDAG` as a graph and `evaluate_list` as the list are two forms of the same function; a test holds them equal.
+The graph is a list of classes: the node for a list tests its first class against its last, and the loser leaves the
+list. `ddag` is the graph, `evaluate_list` the list: two forms of the same function, held equal by a test.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from .base import BankClassifier
 
 
 def node_place(i: int, j: int, n: int) -> tuple[int, int]:
-    """Layer and place, both from 1, of the ij-node (1 <= i < j <= n) by Definition 1: the i-th node of layer n - j + i."""
+    """Layer and place, from 1, of the ij-node (1 <= i < j <= n) by Definition 1: the i-th node of layer n - j + i."""
     return n - j + i, i
 
 
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
     """The DDAG over the list `order` of class indices. A node's state is the span (first, last) of the list.
 
-    f >= 0 prefers the lower class index of a pair. Figure 1a draws "not first" to the left; so does this graph when the list
-    is in natural order. (Definition 1 numbers a layer's nodes from the side where the first class survives, which mirrors
-    the figure.)
+    f >= 0 prefers the lower class index of a pair. Figure 1a draws "not first" to the left, and so does this graph for
+    a list in natural order; Definition 1 numbers a layer's nodes from the other side, where the first class survives.
     """
     order = [int(c) for c in order]
 
@@ -81,9 +80,9 @@ class DAGSVC(BankClassifier):
     def _code(self, n_classes: int) -> np.ndarray:
         return pair_code(n_classes)
 
-    def _fit(self, X, codes, kernel, weight) -> None:
+    def _fit(self, sample) -> None:
         self.order_ = self._list()
-        super()._fit(X, codes, kernel, weight)
+        super()._fit(sample)
 
     def _list(self) -> np.ndarray:
         if self.order is None:

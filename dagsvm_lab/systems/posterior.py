@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..graphs import Ballot, largest, votes
-from ..kernels import Kernel
 from ..machines import pair_code, rest_code
-from .base import BankClassifier
+from .base import BankClassifier, Sample
 
 CHUNK = 1024  # rows whose distances to all others are held at once
 
@@ -24,70 +23,89 @@ class Neighbourhood:
     """P(class | x_j) at the training points, from the classes' k nearest points or from Gaussian windows.
 
     Distances are kept once for all machines: for each point, the k smallest to every class (a point is its own first
-    neighbour: "k = 1 is the canonical case"), or the sum of its windows over every class.
+    neighbour: "k = 1 is the canonical case"), or the sum of its windows over every class. A row with sample weight w
+    counts as w rows; class weights multiply the classes' shares.
     """
 
-    def __init__(self, X: np.ndarray, codes: np.ndarray, n_classes: int, *, k: int = 11, bandwidth: float | None = None,
-                 kernel: Kernel | None = None) -> None:  # fmt: skip
+    def __init__(self, sample: Sample, n_classes: int, *, k: int = 11, bandwidth: float | None = None) -> None:
+        X, codes = sample.X, sample.codes
         self.k, self.bandwidth, self.n_classes = k, bandwidth, n_classes
+        self._class_weight = np.ones(n_classes) if sample.class_weight is None else sample.class_weight
+        repeats = np.ones(len(X)) if sample.repeats is None else sample.repeats
         by_class = np.argsort(codes, kind="stable")
+        by_class = by_class[repeats[by_class] > 0]
+        place = np.full(len(X), -1)
+        place[by_class] = np.arange(len(by_class))
         edges = np.searchsorted(codes[by_class], np.arange(n_classes + 1))
-        spans = [slice(edges[c], edges[c + 1]) for c in range(n_classes)]
-        depth = 1 if bandwidth else k
-        self._near = np.full((len(X), n_classes, depth), 0.0 if bandwidth else np.inf)
-        precomputed = kernel is not None and kernel.name == "precomputed"
-        if precomputed:
-            norms = np.diag(X).copy()
+        weights = repeats[by_class]
+        if sample.kernel.name == "precomputed":
+            norms = np.diag(X)
+            products = lambda own: X[own][:, by_class]  # noqa: E731
         else:
-            X = X - X.mean(axis=0)
-            norms = np.einsum("ij,ij->i", X, X)
-            others = X[by_class].T.copy()
+            Z = X - X.mean(axis=0)
+            norms = np.einsum("ij,ij->i", Z, Z)
+            others = Z[by_class].T.copy()
+            products = lambda own: Z[own] @ others  # noqa: E731
         grain = 1e-10 * (norms.max() or 1.0)  # distances equal up to rounding are ties
+        depth = 1 if bandwidth else min(int(np.ceil(k / weights.min())), int(np.diff(edges).max()))
+        self._near = np.full((len(X), n_classes, depth), 0.0 if bandwidth else np.inf)
+        self._mass = None if sample.repeats is None else np.zeros((len(X), n_classes, depth))
         for start in range(0, len(X), CHUNK):
-            own = slice(start, min(start + CHUNK, len(X)))
-            products = X[own][:, by_class] if precomputed else X[own] @ others
-            d2 = norms[own, None] + norms[by_class] - 2 * products
+            own = np.arange(start, min(start + CHUNK, len(X)))
+            d2 = norms[own, None] + norms[by_class] - 2 * products(own)
             d2 = np.maximum(np.round(d2 / grain) * grain, 0.0)
-            at = np.empty(len(X), dtype=int)
-            at[by_class] = np.arange(len(X))
-            rows = np.arange(own.stop - own.start)
-            d2[rows, at[own]] = -1.0  # itself, before any duplicate
-            for c, span in enumerate(spans):
-                part = d2[:, span]
+            kept = place[own] >= 0
+            d2[np.flatnonzero(kept), place[own][kept]] = -1.0  # itself, before any duplicate
+            for c in range(n_classes):
+                span = slice(edges[c], edges[c + 1])
+                part, m = d2[:, span], min(depth, edges[c + 1] - edges[c])
                 if bandwidth:
-                    self._near[own, c, 0] = np.exp(-np.maximum(part, 0) / (2 * bandwidth**2)).sum(axis=1)
-                else:
-                    m = min(k, part.shape[1])
-                    self._near[own, c, :m] = np.sort(np.partition(part, m - 1, axis=1)[:, :m], axis=1)
+                    self._near[own, c, 0] = np.exp(-np.maximum(part, 0) / (2 * bandwidth**2)) @ weights[span]
+                elif m and self._mass is None:
+                    self._near[own, c, :m] = np.partition(part, m - 1, axis=1)[:, :m]
+                elif m:
+                    first = np.argsort(part, axis=1, kind="stable")[:, :m]
+                    self._near[own, c, :m] = np.take_along_axis(part, first, axis=1)
+                    self._mass[own, c, :m] = weights[span][first]
 
     def posterior(self, row: np.ndarray, points: np.ndarray, among: str = "pair") -> np.ndarray:
         """P(+|x) at `points` for the machine with code `row`.
 
         among="pair": the neighbours are looked for among the machine's own classes; "all": among all classes, then
-        renormalised over the machine's classes (1/2 where none of them is near). Ties at the k-th distance are shared evenly.
+        renormalised over the machine's classes (1/2 where none is near). Ties at the k-th distance are shared evenly.
         """
         near = self._near[points]
         if self.bandwidth:
-            plus, minus = near[:, row == 1, 0].sum(axis=1), near[:, row == -1, 0].sum(axis=1)
-            return _ratio(plus, minus)
-        seen = np.flatnonzero(row) if among == "pair" else np.arange(self.n_classes)
-        flat = near[:, seen].reshape(len(points), -1)
-        reach = np.partition(flat, self.k - 1, axis=1)[:, self.k - 1 : self.k] if flat.shape[1] >= self.k else np.inf
-        inside = (near < reach if np.ndim(reach) == 0 else near < reach[:, :, None]).sum(axis=2).astype(float)
-        if np.ndim(reach):
-            tied = (near == reach[:, :, None]).sum(axis=2)
-            left = self.k - inside[:, seen].sum(axis=1)
-            inside += tied * (left / np.maximum(tied[:, seen].sum(axis=1), 1))[:, None]
-        return _ratio(inside[:, row == 1].sum(axis=1), inside[:, row == -1].sum(axis=1))
+            share = near[:, :, 0]
+        else:
+            seen = np.flatnonzero(row) if among == "pair" else np.arange(self.n_classes)
+            share = np.zeros((len(points), self.n_classes))
+            share[:, seen] = self._shares(near[:, seen], None if self._mass is None else self._mass[points][:, seen])
+        share = share * self._class_weight
+        plus, total = share[:, row == 1].sum(axis=1), share[:, row != 0].sum(axis=1)
+        return np.divide(plus, total, out=np.full(len(total), 0.5), where=total > 0)
+
+    def _shares(self, near: np.ndarray, mass: np.ndarray | None) -> np.ndarray:
+        """How many of the k nearest neighbours each class has, by distances (points, classes, depth)."""
+        flat = near.reshape(len(near), -1)
+        if mass is None:
+            mass = np.ones_like(near)
+            k = min(self.k, flat.shape[1])
+            reach = np.partition(flat, k - 1, axis=1)[:, k - 1]
+        else:
+            order = np.argsort(flat, axis=1, kind="stable")
+            total = np.cumsum(np.take_along_axis(mass.reshape(flat.shape), order, axis=1), axis=1)
+            enough = np.minimum((total < self.k).sum(axis=1), flat.shape[1] - 1)
+            reach = np.take_along_axis(flat, order, axis=1)[np.arange(len(flat)), enough]
+        reach = np.minimum(reach, np.finfo(float).max)[:, None, None]  # fewer than k: all of them
+        inside = (mass * (near < reach)).sum(axis=2)
+        tied = (mass * (near == reach)).sum(axis=2)
+        left = np.minimum(self.k - inside.sum(axis=1), tied.sum(axis=1))
+        return inside + tied * (left / np.maximum(tied.sum(axis=1), 1e-300))[:, None]
 
     def soft_labels(self, code: np.ndarray, among: str = "pair") -> Callable:
-        """soft(t, rows, sign): the labels y = 2 P(+|x) - 1 (Eq. 2) of machine t of `code`, as `machines.train` asks for them."""
+        """soft(t, rows, sign), as `machines.train` wants it: the labels y = 2 P(+|x) - 1 (Eq. 2) of machine t."""
         return lambda t, rows, sign: 2 * self.posterior(code[t], rows, among) - 1
-
-
-def _ratio(plus: np.ndarray, minus: np.ndarray) -> np.ndarray:
-    total = plus + minus
-    return np.divide(plus, total, out=np.full(len(total), 0.5), where=total > 0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -109,14 +127,12 @@ class PosteriorSVC(BankClassifier):
     among: str = "pair"
     bandwidth: float | None = None
 
-    def _fit(self, X, codes, kernel, weight) -> None:
+    def _fit(self, sample: Sample) -> None:
         if self.strategy not in ("ovo", "ovr"):
             raise ValueError(f"strategy must be 'ovo' or 'ovr', not {self.strategy!r}")
-        n_classes = len(self.classes_)
-        near = Neighbourhood(X, codes, n_classes, k=self.n_neighbors, bandwidth=self.bandwidth, kernel=kernel)
-        code = self._code(n_classes)
-        soft = near.soft_labels(code, self.among)
-        self.machines_ = self._train(X, codes, code, kernel, self.C, weight=weight, soft=soft)
+        code = self._code(len(self.classes_))
+        near = Neighbourhood(sample, len(self.classes_), k=self.n_neighbors, bandwidth=self.bandwidth)
+        self.machines_ = self._train(sample, code, soft=near.soft_labels(code, self.among))
         self.graph_ = self._make_graph()
 
     def _code(self, n_classes: int) -> np.ndarray:

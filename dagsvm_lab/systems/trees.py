@@ -90,12 +90,12 @@ class BinaryTreeSVC(TreeClassifier):
 
     Parameters
     ----------
-    pair : a node's pair: "centre" (the two class means nearest the mean of the node's data), "fisher" (largest Fisher ratio),
-        "closest" (smallest), "random".
+    pair : a node's pair: "centre" (the two class means nearest the mean of the node's data), "fisher" (largest Fisher
+        ratio), "closest" (smallest), "random".
     posterior : machines with soft labels; n_neighbors, among : as in `PosteriorSVC`.
     band : samples with |f| < band go both ways (larger: more accurate, larger tree).
     follow : a class whose share on its smaller side is at most this goes with its majority.
-    routing : "samples" (a child has the samples routed to it) or "classes" (a class goes whole, to one child or to both).
+    routing : "samples" (a child has the samples routed to it) or "classes" (a class goes whole, one way or both).
     max_nodes : limit of the tree's size.
     random_state : seeds pair="random".
 
@@ -112,7 +112,7 @@ class BinaryTreeSVC(TreeClassifier):
     max_nodes: int = 200_000
     random_state: Any = None
 
-    def _fit(self, X, codes, kernel, weight) -> None:
+    def _fit(self, sample) -> None:
         if self.pair not in PAIRS:
             raise ValueError(f"pair must be one of {', '.join(PAIRS)}, not {self.pair!r}")
         if self.routing not in ("samples", "classes"):
@@ -120,10 +120,10 @@ class BinaryTreeSVC(TreeClassifier):
         n = len(self.classes_)
         code, soft = pair_code(n), None
         if self.posterior:
-            near = Neighbourhood(X, codes, n, k=self.n_neighbors, kernel=kernel)
-            soft = near.soft_labels(code, self.among)
-        bank = self._train(X, codes, code, kernel, self.C, weight=weight, soft=soft)
-        self._keep(bank, self._tree(X, codes, bank, Geometry(X, kernel.name == "precomputed")))
+            soft = Neighbourhood(sample, n, k=self.n_neighbors).soft_labels(code, self.among)
+        bank = self._train(sample, code, soft=soft)
+        geometry = Geometry(sample.X, sample.kernel.name == "precomputed")
+        self._keep(bank, self._tree(sample.X, sample.codes, bank, geometry))
 
     def _tree(self, X: np.ndarray, codes: np.ndarray, bank: Bank, geometry: Geometry) -> DecisionGraph:
         f = np.concatenate(list(outputs(bank, X)))
@@ -191,9 +191,9 @@ class DecisionTreeSVC(TreeClassifier):
 
     Parameters
     ----------
-    separate : "one" splits off the class farthest from its nearest neighbour (types 1 and 3); "many" splits the classes into
-        the two groups left when nearest groups are merged (types 2 and 4).
-    distance : "euclidean" between class means (types 1 and 2) or "mahalanobis" (types 3 and 4), the larger of a pair's two.
+    separate : "one" splits off the class farthest from its nearest neighbour (types 1 and 3); "many" splits the classes
+        into the two groups left when nearest groups are merged (types 2 and 4).
+    distance : "euclidean" between class means (types 1 and 2) or "mahalanobis", the larger of a pair's two (3 and 4).
 
     `decision_function`: path margins. Else as in `BankClassifier`.
     """
@@ -201,10 +201,11 @@ class DecisionTreeSVC(TreeClassifier):
     separate: str = "one"
     distance: str = "euclidean"
 
-    def _fit(self, X, codes, kernel, weight) -> None:
+    def _fit(self, sample) -> None:
         if self.separate not in ("one", "many") or self.distance not in ("euclidean", "mahalanobis"):
             raise ValueError("separate must be 'one' or 'many', distance 'euclidean' or 'mahalanobis'")
-        splits = self._splits(class_distances(X, codes, self.distance, kernel.name == "precomputed"))
+        precomputed = sample.kernel.name == "precomputed"
+        splits = self._splits(class_distances(sample.X, sample.codes, self.distance, precomputed))
         n = len(self.classes_)
         code = np.zeros((len(splits), n), dtype=np.int8)
         for t, (a, b) in enumerate(splits.values()):
@@ -218,7 +219,7 @@ class DecisionTreeSVC(TreeClassifier):
             return "node", number[state], b, a
 
         graph = DecisionGraph(frozenset(range(n)), rule, lambda s: s, n_classes=n, n_machines=len(code)).grow()
-        self._keep(self._train(X, codes, code, kernel, self.C, weight=weight), graph)
+        self._keep(self._train(sample, code), graph)
 
     def _splits(self, distance: np.ndarray) -> dict[frozenset, tuple[frozenset, frozenset]]:
         """Every group of classes met from the root down, with its two parts."""
