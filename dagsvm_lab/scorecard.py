@@ -8,7 +8,6 @@ against the published one by the claim's rule (see verdicts.py).
 """
 
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -63,7 +62,7 @@ def measure(source: dict, folder: Path):
         if source.get("mean"):
             rows = rows.mean(numeric_only=True).to_frame().T
         found = rows.eval(source["value"], engine="python")
-    except (KeyError, pd.errors.UndefinedVariableError) as error:
+    except (KeyError, NameError, TypeError, AttributeError) as error:  # a column is missing, or of another kind
         raise NotRecordedError(f"{name}: {str(error).strip(chr(39))}") from None
     if isinstance(found, pd.Series) and len(found) == 1:
         return found.iloc[0]
@@ -123,8 +122,10 @@ def scorecard(figures: Path) -> pd.DataFrame:
         if "where" in cells:
             printed = printed.query(cells["where"], engine="python")
         path = figures / cells["paper"] / f"{cells['table']}.csv"
-        recorded = pd.read_csv(path) if path.is_file() else None
         keys, sizes = cells["keys"], [cells["n"]] if "n" in cells else []
+        recorded = pd.read_csv(path) if path.is_file() else None
+        if recorded is not None and not {*keys} <= {*recorded.columns}:
+            raise ValueError(f"{path}: its rows need {', '.join(keys)}")
         rules = {
             column: [rule, *(sizes if rule in ("accuracy", "error") else [])]
             for rule, columns in cells["columns"].items()
@@ -146,15 +147,6 @@ def tally(card: pd.DataFrame) -> pd.DataFrame:
     counts = pd.crosstab([card["paper"], kind], card["verdict"])
     counts = counts.reindex(columns=list(WORDS), fill_value=0).rename_axis(columns=None).reset_index()
     return counts.assign(paper=counts["paper"].map(PAPERS))
-
-
-def count_verdicts(folder: str | Path) -> dict[str, int]:
-    """How often each word stands in the `verdict` columns of the CSV tables below `folder`."""
-    counts = Counter()
-    for path in sorted(Path(folder).rglob("*.csv")):
-        if path.name != "scorecard.csv" and "verdict" in pd.read_csv(path, nrows=0).columns:
-            counts.update(pd.read_csv(path)["verdict"].dropna())
-    return {word: counts[word] for word in WORDS if counts[word]}
 
 
 def main(check: bool = False, root: Path | None = None) -> int:

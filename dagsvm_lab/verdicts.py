@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 PUBLISHED = Path(__file__).with_name("published")
 REPRODUCED, CLOSE, NOT_REPRODUCED = "reproduced", "close", "not reproduced"
@@ -30,8 +30,8 @@ def published(name: str) -> pd.DataFrame:
 def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Clopper-Pearson limits, in per cent, of a share of which `hits` in `n` were seen."""
     tail = (1 - confidence) / 2
-    low = beta.ppf(tail, hits, n - hits + 1) if hits > 0 else 0.0
-    high = beta.ppf(1 - tail, hits + 1, n - hits) if hits < n else 1.0
+    low = betaincinv(hits, n - hits + 1, tail) if hits > 0 else 0.0
+    high = betaincinv(hits + 1, n - hits, 1 - tail) if hits < n else 1.0
     return 100 * float(low), 100 * float(high)
 
 

@@ -224,13 +224,12 @@ def test_without_a_record_it_says_so(tmp_path, capsys):
     assert "not available here" in out.splitlines()[-1]
 
 
-def test_count_verdicts_reads_every_table_with_verdicts(tmp_path):
-    for name, words in (("a/x", ["close", "reproduced"]), ("b", ["close"]), ("scorecard", ["close"])):
-        path = tmp_path / f"{name}.csv"
-        path.parent.mkdir(exist_ok=True)
-        pd.DataFrame({"verdict": words}).to_csv(path, index=False)
-    pd.DataFrame({"other": [1]}).to_csv(tmp_path / "c.csv", index=False)
-    assert sc.count_verdicts(tmp_path) == {"reproduced": 1, "close": 2}
+def test_a_table_of_another_shape_is_named(tmp_path):
+    claim = next(c for c in STATED["claim"] if c["id"] == "platt-evaluation-most")
+    for head, line in (("dataset,method,evaluations", "usps,dagsvm,3"), ("set,kernel_evaluations", "usps,3")):
+        (tmp_path / "table1.csv").write_text(f"{head}\n{line}\n")
+        measured, verdict = sc.evaluate(claim, tmp_path)
+        assert verdict == NOT_AVAILABLE and measured.startswith("table1: "), measured
 
 
 def test_committed_scorecard_follows_from_the_record():
