@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from ..graphs import DecisionGraph
 from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index, train
-from .base import BankClassifier
+from .base import BankClassifier, Sample
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -26,20 +26,24 @@ def dbtc(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> float:
     return float(kernel(A, A).mean() + kernel(B, B).mean() - 2 * kernel(A, B).mean())
 
 
-def dbtc_matrix(X: np.ndarray, codes: np.ndarray, kernels: list[Kernel]) -> np.ndarray:
+def dbtc_matrix(sample: Sample, kernels: list[Kernel]) -> np.ndarray:
     """DBTC between all classes, each pair under its own kernel (`kernels` in the order of `pair_code`)."""
-    n = int(codes.max()) + 1
-    groups = [np.flatnonzero(codes == c) for c in range(n)]
-    if kernels[0].name == "precomputed":
-        part = lambda kernel, a, b: X[np.ix_(groups[a], groups[b])].mean()  # noqa: E731
-    else:
-        part = lambda kernel, a, b: kernel(X[groups[a]], X[groups[b]]).mean()  # noqa: E731
-    out, within = np.zeros((n, n)), {}
-    for (i, j), kernel in zip(zip(*np.triu_indices(n, 1), strict=True), kernels, strict=True):
-        for c in (i, j):
-            if (c, kernel) not in within:
-                within[c, kernel] = part(kernel, c, c)
-        out[i, j] = out[j, i] = within[i, kernel] + within[j, kernel] - 2 * part(kernel, i, j)
+    n = int(sample.codes.max()) + 1
+    groups = [np.flatnonzero(sample.codes == c) for c in range(n)]
+    shares = [sample.mass[g] / sample.mass[g].sum() for g in groups]
+
+    def mean(kernel: Kernel, a: int, b: int) -> float:
+        if kernel.name == "precomputed":
+            block = sample.X[np.ix_(groups[a], groups[b])]
+        else:
+            block = kernel(sample.X[groups[a]], sample.X[groups[b]])
+        return float(shares[a] @ block @ shares[b])
+
+    triples = list(zip(*np.triu_indices(n, 1), kernels, strict=True))
+    within = {(k, c): mean(k, c, c) for k, c in {(k, c) for i, j, k in triples for c in (i, j)}}
+    out = np.zeros((n, n))
+    for i, j, kernel in triples:
+        out[i, j] = out[j, i] = within[kernel, i] + within[kernel, j] - 2 * mean(kernel, i, j)
     return out
 
 
@@ -109,7 +113,7 @@ class AdaptiveDAGSVC(BankClassifier):
             return super()._kernel(X, repeats)
         return self._with_gamma(1.0)  # every machine has its own
 
-    def _fit(self, sample) -> None:
+    def _fit(self, sample: Sample) -> None:
         X, codes, kernel = sample.X, sample.codes, sample.kernel
         n = len(self.classes_)
         pairs = list(zip(*np.triu_indices(n, 1), strict=True))
@@ -122,7 +126,7 @@ class AdaptiveDAGSVC(BankClassifier):
             gamma, C = pair_values(self.gamma, n, "gamma"), pair_values(self.C, n, "C")
         kernels = [kernel] * len(pairs) if gamma is None else [self._with_gamma(g) for g in gamma]
         measured = kernels if self.separability == "own" else [self._with_gamma(self.separability)] * len(pairs)
-        self.separability_ = dbtc_matrix(X, codes, measured)
+        self.separability_ = dbtc_matrix(sample, measured)
         self.gamma_ = _table(n, np.array([k.gamma for k in kernels]))
         self.C_ = _table(n, np.broadcast_to(self.C if C is None else C, len(pairs)).astype(float))
         own = None if gamma is None else kernels

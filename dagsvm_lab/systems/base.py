@@ -34,6 +34,11 @@ class Sample:
     class_weight: np.ndarray | None  # one a class
 
     @property
+    def mass(self) -> np.ndarray:
+        """How often each row counts."""
+        return np.ones(len(self.codes)) if self.repeats is None else self.repeats
+
+    @property
     def weight(self) -> np.ndarray | None:
         """Factor of each row's upper bound C."""
         if self.class_weight is None:
@@ -88,6 +93,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         repeats = of_class = None
         if sample_weight is not None:
             repeats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if len(np.unique(codes[repeats > 0])) < 2:
+                raise ValueError(
+                    "the rows with a positive sample weight are of fewer than two classes, one class or none"
+                )
         if self.class_weight is not None:
             of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=repeats)
         return Sample(X, codes, self._kernel(X, repeats), repeats, of_class)
@@ -209,14 +218,14 @@ class BankClassifier(KernelClassifier):
         if self._rescales():
             kernels = [rescaled(sample.kernel, sample.X[row[sample.codes] != 0]) for row in code]
         self.machines_ = self._train(sample, code, kernels=kernels)
-        self._study(sample.X, sample.codes)
+        self._study(sample)
         self.graph_ = self._make_graph()
 
     def _rescales(self) -> bool:
         """Whether every machine scales the inputs anew on its own rows."""
         return getattr(self, "scale_pairs", False)
 
-    def _study(self, X: np.ndarray, codes: np.ndarray) -> None:
+    def _study(self, sample: Sample) -> None:
         """Nothing; a system that must see its machines at work on the training rows does so here."""
 
     def _train(self, sample: Sample, code: np.ndarray, C: Any = None, **more) -> Bank:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..graphs import DecisionGraph
 from ..machines import pair_code
-from .base import BankClassifier, outputs
+from .base import BankClassifier, Sample, outputs
 
 MEASURES = np.dtype([("i", int), ("j", int), ("purity", int), ("balance", int), ("score", float)])
 
@@ -83,17 +83,17 @@ class DCSVC(BankClassifier):
     def _code(self, n_classes: int) -> np.ndarray:
         return pair_code(n_classes)
 
-    def _fit(self, sample) -> None:
+    def _fit(self, sample: Sample) -> None:
         if self.prefer not in ("balance", "score"):
             raise ValueError(f"prefer must be 'balance' or 'score', not {self.prefer!r}")
         if not 0 <= self.threshold < 0.5:
             raise ValueError(f"threshold is a share from 0 up to 0.5, not {self.threshold!r}")
         super()._fit(sample)
 
-    def _study(self, X: np.ndarray, codes: np.ndarray) -> None:
-        belongs = np.eye(len(self.classes_))[codes]
+    def _study(self, sample: Sample) -> None:
+        belongs = np.eye(len(self.classes_))[sample.codes] * sample.mass[:, None]
         start, as_i = 0, 0.0
-        for f in outputs(self.machines_, X):
+        for f in outputs(self.machines_, sample.X):
             as_i = as_i + (f >= 0).T.astype(float) @ belongs[start : start + len(f)]
             start += len(f)
         share = as_i / belongs.sum(axis=0)

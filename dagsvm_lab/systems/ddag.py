@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from ..graphs import DecisionGraph
 from ..machines import pair_code, pair_index
-from .base import BankClassifier
+from .base import BankClassifier, Sample
 
 
 def node_place(i: int, j: int, n: int) -> tuple[int, int]:
@@ -80,7 +80,7 @@ class DAGSVC(BankClassifier):
     def _code(self, n_classes: int) -> np.ndarray:
         return pair_code(n_classes)
 
-    def _fit(self, sample) -> None:
+    def _fit(self, sample: Sample) -> None:
         self.order_ = self._list()
         super()._fit(sample)
 

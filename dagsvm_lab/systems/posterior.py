@@ -31,7 +31,7 @@ class Neighbourhood:
         X, codes = sample.X, sample.codes
         self.k, self.bandwidth, self.n_classes = k, bandwidth, n_classes
         self._class_weight = np.ones(n_classes) if sample.class_weight is None else sample.class_weight
-        repeats = np.ones(len(X)) if sample.repeats is None else sample.repeats
+        repeats = sample.mass
         by_class = np.argsort(codes, kind="stable")
         by_class = by_class[repeats[by_class] > 0]
         place = np.full(len(X), -1)

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from ..graphs import DecisionGraph
 from ..machines import Bank, pair_code, pair_index
-from .base import BankClassifier, outputs
+from .base import BankClassifier, Sample, outputs
 from .posterior import Neighbourhood
 
 PAIRS = ("centre", "fisher", "closest", "random")
@@ -32,22 +32,24 @@ class Group:
 class Geometry:
     """Class means and spreads of any group of rows, in input space or, for a precomputed kernel, in feature space."""
 
-    def __init__(self, X: np.ndarray, precomputed: bool) -> None:
-        self.X, self.precomputed = X, precomputed
-        self.norms = np.diag(X).copy() if precomputed else np.einsum("ij,ij->i", X, X)
+    def __init__(self, sample: Sample) -> None:
+        self.X, self.mass = sample.X, sample.mass
+        self.precomputed = sample.kernel.name == "precomputed"
+        self.norms = np.diag(self.X).copy() if self.precomputed else np.einsum("ij,ij->i", self.X, self.X)
 
-    def __call__(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
-        """Inner products between the group's class means, and each class's total variance tr S."""
-        starts = np.concatenate([[0], np.cumsum(group.counts)[:-1]])
-        n = group.counts
+    def __call__(self, group: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inner products between the group's class means, each class's total variance tr S and share of the rows."""
+        rows, starts = group.rows, np.concatenate([[0], np.cumsum(group.counts)[:-1]])
+        mass = self.mass[rows]
+        n = np.add.reduceat(mass, starts)
         if self.precomputed:
-            sums = np.add.reduceat(self.X[np.ix_(group.rows, group.rows)], starts, axis=0)
-            products = np.add.reduceat(sums, starts, axis=1) / np.outer(n, n)
+            weighted = self.X[np.ix_(rows, rows)] * np.outer(mass, mass)
+            products = np.add.reduceat(np.add.reduceat(weighted, starts, axis=0), starts, axis=1) / np.outer(n, n)
         else:
-            means = np.add.reduceat(self.X[group.rows], starts, axis=0) / n[:, None]
+            means = np.add.reduceat(self.X[rows] * mass[:, None], starts, axis=0) / n[:, None]
             products = means @ means.T
-        spread = np.add.reduceat(self.norms[group.rows], starts) / n - np.diag(products)
-        return products, np.maximum(spread, 0.0)
+        spread = np.add.reduceat(self.norms[rows] * mass, starts) / n - np.diag(products)
+        return products, np.maximum(spread, 0.0), n / n.sum()
 
 
 def squared_distances(products: np.ndarray) -> np.ndarray:
@@ -112,7 +114,7 @@ class BinaryTreeSVC(TreeClassifier):
     max_nodes: int = 200_000
     random_state: Any = None
 
-    def _fit(self, sample) -> None:
+    def _fit(self, sample: Sample) -> None:
         if self.pair not in PAIRS:
             raise ValueError(f"pair must be one of {', '.join(PAIRS)}, not {self.pair!r}")
         if self.routing not in ("samples", "classes"):
@@ -122,11 +124,11 @@ class BinaryTreeSVC(TreeClassifier):
         if self.posterior:
             soft = Neighbourhood(sample, n, k=self.n_neighbors).soft_labels(code, self.among)
         bank = self._train(sample, code, soft=soft)
-        geometry = Geometry(sample.X, sample.kernel.name == "precomputed")
-        self._keep(bank, self._tree(sample.X, sample.codes, bank, geometry))
+        self._keep(bank, self._tree(sample, bank))
 
-    def _tree(self, X: np.ndarray, codes: np.ndarray, bank: Bank, geometry: Geometry) -> DecisionGraph:
-        f = np.concatenate(list(outputs(bank, X)))
+    def _tree(self, sample: Sample, bank: Bank) -> DecisionGraph:
+        f = np.concatenate(list(outputs(bank, sample.X)))
+        codes, mass, geometry = sample.codes, sample.mass, Geometry(sample)
         n = len(self.classes_)
         rng = check_random_state(self.random_state)
         groups: dict[Any, Group] = {}
@@ -144,10 +146,10 @@ class BinaryTreeSVC(TreeClassifier):
                 return "leaf", here.classes[0]
             i, j = self._choose(here, geometry, rng)
             t = pair_index(i, j, n)
-            sides = self._route(f[here.rows, t], codes[here.rows], i, j)
+            sides = self._route(f[here.rows, t], codes[here.rows], mass[here.rows], i, j)
             return "node", t, *(group(here.rows[side]) for side in sides)
 
-        root = group(np.argsort(codes, kind="stable"))
+        root = group(counted(codes, mass))
         return DecisionGraph(root, rule, lambda key: groups[key].classes, n_classes=n, n_machines=len(bank.code),
                              max_nodes=self.max_nodes).grow()  # fmt: skip
 
@@ -157,9 +159,8 @@ class BinaryTreeSVC(TreeClassifier):
         if self.pair == "random":
             chosen = rng.choice(k, 2, replace=False)
         else:
-            products, spread = geometry(group)
+            products, spread, share = geometry(group)
             if self.pair == "centre":
-                share = group.counts / group.counts.sum()
                 chosen = np.argsort(np.diag(products) - 2 * products @ share, kind="stable")[:2]
             else:
                 ratio = fisher_ratios(products, spread)
@@ -168,14 +169,16 @@ class BinaryTreeSVC(TreeClassifier):
                 chosen = np.array([upper[0][best], upper[1][best]])
         return tuple(int(c) for c in np.sort(group.classes[chosen]))
 
-    def _route(self, f: np.ndarray, codes: np.ndarray, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
+    def _route(
+        self, f: np.ndarray, codes: np.ndarray, mass: np.ndarray, i: int, j: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Which samples go left and which go right; i's own all go right, j's all left."""
         right, left = f >= -self.band, f < self.band
         right[codes == i], left[codes == i] = True, False
         right[codes == j], left[codes == j] = False, True
         if self.follow > 0 or self.routing == "classes":
-            n = np.bincount(codes)
-            side = np.bincount(codes, f >= 0) / np.maximum(n, 1)
+            n = np.bincount(codes, mass)
+            side = np.bincount(codes, mass * (f >= 0)) / np.where(n > 0, n, 1)
             for c in set(np.flatnonzero(n).tolist()) - {i, j}:
                 mine = codes == c
                 if min(side[c], 1 - side[c]) <= self.follow:
@@ -201,11 +204,10 @@ class DecisionTreeSVC(TreeClassifier):
     separate: str = "one"
     distance: str = "euclidean"
 
-    def _fit(self, sample) -> None:
+    def _fit(self, sample: Sample) -> None:
         if self.separate not in ("one", "many") or self.distance not in ("euclidean", "mahalanobis"):
             raise ValueError("separate must be 'one' or 'many', distance 'euclidean' or 'mahalanobis'")
-        precomputed = sample.kernel.name == "precomputed"
-        splits = self._splits(class_distances(sample.X, sample.codes, self.distance, precomputed))
+        splits = self._splits(class_distances(sample, self.distance))
         n = len(self.classes_)
         code = np.zeros((len(splits), n), dtype=np.int8)
         for t, (a, b) in enumerate(splits.values()):
@@ -246,18 +248,25 @@ class DecisionTreeSVC(TreeClassifier):
         return first, second
 
 
-def class_distances(X: np.ndarray, codes: np.ndarray, kind: str, precomputed: bool) -> np.ndarray:
+def class_distances(sample: Sample, kind: str) -> np.ndarray:
     """Distances between class means; for "mahalanobis" the larger of those in either class's covariance."""
-    rows = np.argsort(codes, kind="stable")
-    classes, counts = np.unique(codes, return_counts=True)
+    X, rows = sample.X, counted(sample.codes, sample.mass)
+    classes, counts = np.unique(sample.codes[rows], return_counts=True)
     if kind == "euclidean":
-        products, _ = Geometry(X, precomputed)(Group(rows, classes, counts))
-        return np.sqrt(squared_distances(products))
-    if precomputed:
+        return np.sqrt(squared_distances(Geometry(sample)(Group(rows, classes, counts))[0]))
+    if sample.kernel.name == "precomputed":
         raise ValueError("distance='mahalanobis' needs inputs, not a precomputed kernel")
-    means = [X[codes == c].mean(axis=0) for c in classes]
-    ridge = 1e-6 * max(X.var(axis=0).mean(), 1e-12) * np.eye(X.shape[1])
-    inverse = [np.linalg.inv(np.atleast_2d(np.cov(X[codes == c].T, bias=True)) + ridge) for c in classes]
-    difference = np.array([[a - b for b in means] for a in means])
-    own = np.einsum("abi,aij,abj->ab", difference, np.array(inverse), difference)
+    groups = [rows[sample.codes[rows] == c] for c in classes]
+    means = np.array([np.average(X[g], axis=0, weights=sample.mass[g]) for g in groups])
+    spread = [np.atleast_2d(np.cov(X[g].T, bias=True, aweights=sample.mass[g])) for g in groups]
+    ridge = 1e-6 * max(np.mean([np.trace(S) for S in spread]) / X.shape[1], 1e-12) * np.eye(X.shape[1])
+    inverse = np.array([np.linalg.inv(S + ridge) for S in spread])
+    difference = means[:, None] - means[None]
+    own = np.einsum("abi,aij,abj->ab", difference, inverse, difference)
     return np.sqrt(np.maximum(own, own.T))
+
+
+def counted(codes: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Rows that count, sorted by class."""
+    rows = np.argsort(codes, kind="stable")
+    return rows[mass[rows] > 0]

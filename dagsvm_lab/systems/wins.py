@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graphs import Ballot, votes, won
 from ..machines import pair_code
-from .base import BankClassifier, outputs
+from .base import BankClassifier, Sample, outputs
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,8 +51,8 @@ class AndGateSVC(MaxWinsSVC):
 
     unclassified_label: Any = None
 
-    def _study(self, X, codes) -> None:
-        self.unclassified_share_ = float(np.mean(self._unclassified(X)))
+    def _study(self, sample: Sample) -> None:
+        self.unclassified_share_ = float(np.average(self._unclassified(sample.X), weights=sample.mass))
 
     def _make_graph(self) -> Ballot:
         return Ballot(self.machines_.code, accepted)
