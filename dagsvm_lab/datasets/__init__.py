@@ -19,7 +19,7 @@ __all__ = ["Card", "DataError", "Dataset", "build", "catalogue", "list_text", "l
 __all__ += ["scale_like_training", "standardise_like_training"]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Dataset:
     """All rows of a data set in file order, and its parts as views of them: None where the set has no such part."""
 

@@ -64,6 +64,7 @@ def fetch_or_find(card: Card) -> list[bytes]:
         return [read_verified(folder / file, digest, card.name) for file, digest in card.originals.items()]
     import pooch
 
+    pooch.get_logger().setLevel("WARNING")  # it would print the user's folders into notebooks
     try:
         cache, patient = pooch.os_cache("dagsvm_lab"), pooch.HTTPDownloader(timeout=PATIENCE)
         return [
