@@ -124,12 +124,12 @@ class BinaryTreeSVC(TreeClassifier):
         if self.posterior:
             soft = Neighbourhood(sample, n, k=self.n_neighbors).soft_labels(code, self.among)
         bank = self._train(sample, code, soft=soft)
-        self._keep(bank, self._tree(sample, bank))
+        self._keep(bank, self.grow(sample, np.concatenate(list(outputs(bank, sample.X)))))
 
-    def _tree(self, sample: Sample, bank: Bank) -> DecisionGraph:
-        f = np.concatenate(list(outputs(bank, sample.X)))
+    def grow(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
+        """The tree over all pairs' machines, from their outputs f on the sample's rows: many trees can share one bank."""
         codes, mass, geometry = sample.codes, sample.mass, Geometry(sample)
-        n = len(self.classes_)
+        n = int(codes.max()) + 1
         rng = check_random_state(self.random_state)
         groups: dict[Any, Group] = {}
 
@@ -150,7 +150,7 @@ class BinaryTreeSVC(TreeClassifier):
             return "node", t, *(group(here.rows[side]) for side in sides)
 
         root = group(counted(codes, mass))
-        return DecisionGraph(root, rule, lambda key: groups[key].classes, n_classes=n, n_machines=len(bank.code),
+        return DecisionGraph(root, rule, lambda key: groups[key].classes, n_classes=n, n_machines=f.shape[1],
                              max_nodes=self.max_nodes).grow()  # fmt: skip
 
     def _choose(self, group: Group, geometry: Geometry, rng: np.random.RandomState) -> tuple[int, int]:
