@@ -127,7 +127,7 @@ class BinaryTreeSVC(TreeClassifier):
         self._keep(bank, self.grow(sample, np.concatenate(list(outputs(bank, sample.X)))))
 
     def grow(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
-        """The tree over all pairs' machines, from their outputs f on the sample's rows: many trees can share one bank."""
+        """The tree over all pairs, from their outputs f on the sample's rows: many trees can share one bank."""
         codes, mass, geometry = sample.codes, sample.mass, Geometry(sample)
         n = int(codes.max()) + 1
         rng = check_random_state(self.random_state)
