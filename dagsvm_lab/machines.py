@@ -14,9 +14,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .kernels import Kernel, Rows
+from .solvers.active import sharpen
 from .solvers.batch import Task, solve_many
 
 BLOCK = 256
+SMALL = 256  # rows up to which a dual is solved to the last digit
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
 
 
@@ -124,11 +126,12 @@ class Bank:
         if self.vectors is None:
             del arrays["vectors"]
         own = [self.kernel] + (self.kernels or [])
+        plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
         arrays |= {f"coef_{part}": getattr(self.coef, part) for part in ("data", "indices", "indptr")}
         arrays |= {
             "kernel_name": np.array(self.kernel.name),
             "kernel_numbers": np.array([[k.gamma, k.degree, k.coef0] for k in own]),
-            "kernel_widths": np.array([k.widths or () for k in own], dtype=float),
+            "kernel_widths": np.array([k.widths or plain for k in own], dtype=float),
         }
         return {name: np.asarray(value) for name, value in arrays.items()}
 
@@ -203,6 +206,12 @@ def train(
             max_iter=max_iter,
             verbose=verbose,
         )
+        if max_iter < 0:
+            own = [k.kernel or kernel for k in tasks]
+            duals = [
+                sharpen(_square(X, k, task.rows), task.y, dual) if 0 < len(task.rows) <= SMALL else dual
+                for k, task, dual in zip(own, tasks, duals, strict=True)
+            ]
     data, indices, indptr = [], [], [0]
     for task, dual in zip(tasks, duals, strict=True):
         at = np.flatnonzero(dual.alpha)
