@@ -14,7 +14,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..graphs import DecisionGraph
 from ..kernels import Kernel, resolve
-from ..machines import pair_code, pair_index, train
+from ..machines import pair_code, pair_index
+from ..solvers import solve_smo
 from .base import BankClassifier, Sample
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
@@ -148,19 +149,22 @@ class AdaptiveDAGSVC(BankClassifier):
         return gammas[best], Cs[int(np.argmax(accuracy))]
 
     def validation_curve(self, X: np.ndarray, y: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """The grid of C and its validation accuracies for one two-class problem (labels 0 and 1)."""
-        Cs = CS if self.Cs is None else np.asarray(self.Cs, dtype=float)
+        """The grid of C, sorted, and its validation accuracies for one two-class problem (labels 0 and 1).
+
+        A machine none of whose alphas is at its bound is the machine of every larger C, and is not trained again.
+        """
+        Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
         folds = StratifiedKFold(
             min(self.cv, int(np.bincount(y).min())), shuffle=True, random_state=self.random_state or 0
         )
         K = X if kernel.name == "precomputed" else kernel(X, X)
-        plain = resolve("precomputed")
-        right = np.zeros(len(Cs))
+        sign, right = 1.0 - 2.0 * y, np.zeros(len(Cs))
         for fit, held in folds.split(X, y):
-            code = np.repeat(pair_code(2), len(Cs), axis=0)
-            bank = train(K[np.ix_(fit, fit)], y[fit], code, plain, Cs, tol=self.tol, max_iter=self.max_iter)
-            f = bank.decision(K[np.ix_(held, fit)])
-            right += ((f < 0) == y[held, None]).sum(axis=0)
+            inner, outer, s, dual = K[np.ix_(fit, fit)], K[np.ix_(held, fit)], sign[fit], None
+            for k, C in enumerate(Cs):
+                if dual is None or dual.alpha.max() >= Cs[k - 1]:
+                    dual = solve_smo(inner, s, C, tol=self.tol, max_iter=self.max_iter)
+                right[k] += np.sum(sign[held] * (outer @ (s * dual.alpha) + dual.bias) > 0)
         return Cs, right / len(y)
 
     def _make_graph(self) -> DecisionGraph:
