@@ -272,12 +272,19 @@ def _texts(graph: DecisionGraph, names: Iterable[Any] | None, code: np.ndarray |
     return [inner[m] if m >= 0 else names[c] for m, c in zip(graph.machine, graph.label, strict=True)]
 
 
+Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
 @dataclass(frozen=True)
 class Ballot:
-    """The flat graph: all machines of the coding matrix `code` are asked, and `decode(f, code)` scores each class."""
+    """The flat graph: all machines of the coding matrix `code` are asked, and `decode(f, code)` scores each class.
+
+    The largest score of `elect` (by default of `decode`) wins, the first of equals.
+    """
 
     code: np.ndarray
-    decode: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    decode: Decode
+    elect: Decode | None = None
 
     @property
     def machines_used(self) -> np.ndarray:
@@ -285,18 +292,13 @@ class Ballot:
         return np.arange(len(self.code))
 
     def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        """Labels, paths and scores of a batch whose machine outputs are `f`; the largest score wins."""
+        """Labels, paths and scores of a batch whose machine outputs are `f`."""
         scores = self.decode(f, self.code)
+        labels = np.argmax(scores if self.elect is None else self.elect(f, self.code), axis=1)
         n, n_machines = len(f), len(self.code)
-        paths = sparse.csr_matrix(
-            (
-                np.ones(n * n_machines, dtype=np.int64),
-                np.tile(np.arange(n_machines), n),
-                np.arange(n + 1) * n_machines,
-            ),
-            shape=(n, n_machines),
-        )
-        return np.argmax(scores, axis=1), paths, scores
+        columns, starts = np.tile(np.arange(n_machines), n), np.arange(n + 1) * n_machines
+        paths = sparse.csr_matrix((np.ones(n * n_machines, dtype=np.int64), columns, starts), shape=(n, n_machines))
+        return labels, paths, scores
 
 
 def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
@@ -304,14 +306,19 @@ def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     return np.column_stack([f[:, 0], -f[:, 0]]) if code.shape[1] == 2 else f @ (code == 1)
 
 
+def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """Score of a class: the number of machines that it wins."""
+    return (f >= 0) @ (code == 1).astype(float) + (f < 0) @ (code == -1).astype(float)
+
+
+def summed(f: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """Score of a class: its margin summed over its machines, in an order that does not depend on the batch."""
+    return (sparse.csr_matrix(code.T.astype(float)) @ f.T).T
+
+
 def votes(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: the pairs it wins, plus its summed margin squeezed into (-1/3, 1/3) to settle ties."""
+    """Score of a class: the machines it wins, plus its summed margin squeezed into (-1/3, 1/3)."""
     if code.shape[1] == 2:
         return largest(f, code)
-    margin = f @ code.astype(float)
+    margin = summed(f, code)
     return won(f, code) + margin / (3 * (np.abs(margin) + 1))
-
-
-def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Number of machines that each class wins."""
-    return (f >= 0) @ (code == 1).astype(float) + (f < 0) @ (code == -1).astype(float)

@@ -173,6 +173,8 @@ def train(
     X, codes, code = np.asarray(X), np.asarray(codes), np.asarray(code, np.int8)
     if solver not in ("smo", "qp"):
         raise ValueError(f"solver must be 'smo' or 'qp', not {solver!r}")
+    if not (np.asarray(C, dtype=float) > 0).all() or not tol > 0:
+        raise ValueError(f"C and tol must be positive; got C={C!r}, tol={tol!r}")
     tasks = []
     for t, (row, c) in enumerate(zip(code, np.broadcast_to(np.asarray(C, float), len(code)), strict=True)):
         sign = row[codes]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graphs import Ballot, largest, votes
+from ..graphs import Ballot, largest, votes, won
 from ..machines import pair_code, rest_code
 from .base import BankClassifier, Sample
 
@@ -139,4 +139,5 @@ class PosteriorSVC(BankClassifier):
         return pair_code(n_classes) if self.strategy == "ovo" or n_classes == 2 else rest_code(n_classes)
 
     def _make_graph(self) -> Ballot:
-        return Ballot(self.machines_.code, votes if self.strategy == "ovo" else largest)
+        one = self.strategy == "ovo"
+        return Ballot(self.machines_.code, votes if one else largest, won if one else None)

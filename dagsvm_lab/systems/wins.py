@@ -7,29 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from ..graphs import Ballot, votes, won
+from ..graphs import Ballot, summed, votes, won
 from ..machines import pair_code
 from .base import BankClassifier, Sample, outputs
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MaxWinsSVC(BankClassifier):
-    """Every pair's machine casts a vote; the class with most votes wins, ties go to the larger summed margin.
+    """Every pair's machine casts a vote; the class with most votes wins.
 
     Parameters
     ----------
+    break_ties : False gives a tie to its first class (as LIBSVM does), True to the one with the largest score.
     scale_pairs : standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
 
     `decision_function`: votes plus the summed margin squeezed into (-1/3, 1/3). Else as in `BankClassifier`.
     """
 
+    break_ties: bool = False
     scale_pairs: bool = False
 
     def _code(self, n_classes: int) -> np.ndarray:
         return pair_code(n_classes)
 
     def _make_graph(self) -> Ballot:
-        return Ballot(self.machines_.code, votes)
+        return Ballot(self.machines_.code, votes, None if self.break_ties else won)
 
     def tied(self, X) -> np.ndarray:
         """Whether each row's most votes go to more than one class."""
@@ -84,7 +86,7 @@ class AndGateSVC(MaxWinsSVC):
 
 def accepted(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: its summed margin squeezed into (-1, 1), plus 2 where all its machines accept it."""
-    margin = f @ code.astype(float)
+    margin = summed(f, code)
     return margin / (np.abs(margin) + 1) + 2.0 * (won(f, code) == code.shape[1] - 1)
 
 

@@ -1,0 +1,114 @@
+"""The engine: hand-written graphs, list against graph, costs, growth."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dagsvm_lab import DAGSVC
+from dagsvm_lab.graphs import DecisionGraph, GraphTooLarge, costs
+from dagsvm_lab.machines import pair_code, pair_index
+from dagsvm_lab.systems.ddag import ddag, evaluate_list, node_place
+
+
+def test_four_classes_on_a_line():
+    """Class k has the points 10k and 10k + 2; pair (i, j) has the support vectors 10i + 2 and 10j."""
+    X = np.array([[0], [2], [10], [12], [20], [22], [30], [32]], float)
+    est = DAGSVC(kernel="linear", C=1e3).fit(X, np.repeat([1, 2, 3, 4], 2))
+    names = ["12", "13", "14", "23", "24", "34"]
+    want = {  # x: (class, machines met, unique support vectors)
+        1: (1, ["14", "13", "12"], {2, 30, 20, 10}),
+        12: (2, ["14", "13", "23"], {2, 30, 20, 12}),
+        20: (3, ["14", "24", "23"], {2, 30, 12, 20}),
+        25: (3, ["14", "24", "34"], {2, 30, 12, 22}),
+        31: (4, ["14", "24", "34"], {2, 30, 12, 22}),
+    }
+    T = np.array([[x] for x in want], float)
+    labels, cost = est.predict_with_cost(T)
+    paths = est.decision_path(T).toarray().astype(bool)
+    for row, (label, met, vectors) in enumerate(want.values()):
+        assert labels[row] == label
+        assert {names[t] for t in np.flatnonzero(paths[row])} == set(met)
+        used = np.unique(est.machines_.coef[np.flatnonzero(paths[row])].indices)
+        assert set(X[est.support_[used], 0]) == vectors
+    assert cost.binary_decisions.tolist() == [3] * 5
+    assert cost.kernel_evaluations.tolist() == [4] * 5
+    assert cost.support_vectors.tolist() == [6] * 5
+    assert est.n_parameters_ == 6 * 1 + 12
+    # path margins: f is 2 (x - half way) / gap, so at x = 25 machine 34 (22 to 30, half way 26) has |f| = 1/4
+    assert est.decision_function([[25.0]])[0] == pytest.approx([-2 * (25 - 16) / 28, -2 * (25 - 21) / 18, 0.25, -0.25])
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_list_and_graph_are_the_same_function(n):
+    rng = np.random.default_rng(n)
+    f = rng.normal(size=(200, n * (n - 1) // 2))
+    order = rng.permutation(n)
+    graph = ddag(order, n)
+    assert graph.n_nodes == n * (n + 1) // 2 and (graph.label >= 0).sum() == n
+    labels, paths, scores = graph.run(f)
+    for row in range(len(f)):
+        label, states = evaluate_list(f[row], order, n)
+        assert labels[row] == label == np.argmax(scores[row])
+        met = [pair_index(min(s[0], s[-1]), max(s[0], s[-1]), n) for s in states[:-1]]
+        assert sorted(met) == paths[row].indices.tolist()
+
+
+def test_definition_1_numbers_the_nodes():
+    n = 6
+    places = {node_place(i, j, n) for i in range(1, n) for j in range(i + 1, n + 1)}
+    assert places == {(layer, k) for layer in range(1, n) for k in range(1, layer + 1)}
+    assert node_place(1, n, n) == (1, 1)
+    graph = ddag(range(n), n)
+    depth = graph.depth()
+    code = pair_code(n)
+    for k in np.flatnonzero(graph.machine >= 0):
+        i, j = np.flatnonzero(code[graph.machine[k]]) + 1
+        assert depth[k] + 1 == node_place(i, j, n)[0]
+        # the i-th node of layer j leads to the i-th and the (i+1)-st of the next
+        below = []
+        for child in (graph.left[k], graph.right[k]):
+            a, b = np.flatnonzero(graph.possible[child])[[0, -1]] + 1
+            below.append(a)
+        assert sorted(below) == [i, i + 1]
+
+
+def test_costs_by_hand():
+    coef = sparse.csr_matrix(np.array([[1, -1, 0, 0], [0, 2, -2, 0], [0, 0, 3, -3.0]]))
+    paths = sparse.csr_matrix(np.array([[1, 1, 0], [1, 0, 1], [0, 0, 1], [1, 1, 0]]))
+    cost = costs(paths, coef)
+    assert cost.binary_decisions.tolist() == [2, 2, 1, 2]
+    assert cost.kernel_evaluations.tolist() == [3, 4, 2, 3]
+    assert cost.support_vectors.tolist() == [4, 4, 2, 4]
+
+
+def test_a_graph_grows_only_where_rows_go_and_stops_at_its_limit():
+    def rule(state):
+        return ("leaf", 0) if state == 30 else ("node", state, 30, state + 1)
+
+    def made(limit):
+        return DecisionGraph(0, rule, lambda s: [0], n_classes=1, n_machines=30, max_nodes=limit)
+
+    graph = made(100)
+    f = np.ones((1, 30))
+    f[0, 3] = -1
+    graph.run(f)
+    assert graph.n_nodes == 6  # states 0 to 4 and the leaf
+    assert graph.grow().n_nodes == 31
+    with pytest.raises(GraphTooLarge, match="max_nodes"):
+        made(10).grow()
+
+
+def test_a_graph_shows_itself():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    graph = ddag(range(4), 4)
+    dot = graph.to_dot("ABCD", pair_code(4))
+    assert dot.count("->") == 12 and 'label="A vs D"' in dot and dot.startswith("digraph")
+    fig, ax = plt.subplots()
+    graph.draw(ax, "ABCD", pair_code(4), path=np.array([1, 1, 1, 1, 1, 1.0]))
+    said = [t.get_text() for t in ax.texts]
+    assert "A vs D" in said and "A B C D" in said and said.count("A") == 1
+    plt.close(fig)
