@@ -212,6 +212,14 @@ class BankClassifier(KernelClassifier):
         self._fit(self._prepare(X, y, sample_weight))
         return self
 
+    def fit_over(self, bank: Bank, X, y) -> BankClassifier:
+        """This estimator, fitted over a bank that is already trained on the same rows: only the graph is made."""
+        self._given = bank
+        try:
+            return self.fit(X, y)
+        finally:
+            del self._given
+
     def _fit(self, sample: Sample) -> None:
         code = self._code(len(self.classes_))
         kernels = None
@@ -229,7 +237,12 @@ class BankClassifier(KernelClassifier):
         """Nothing; a system that must see its machines at work on the training rows does so here."""
 
     def _train(self, sample: Sample, code: np.ndarray, C: Any = None, **more) -> Bank:
-        """The machines of `code`, trained on `sample`."""
+        """The machines of `code`, trained on `sample` unless `fit_over` was given them."""
+        given = getattr(self, "_given", None)
+        if given is not None:
+            if not np.array_equal(given.code, code) or given.n_inputs != sample.X.shape[1]:
+                raise ValueError(f"{type(self).__name__} asks other machines than this bank has")
+            return given
         settings = dict(tol=self.tol, solver=self.solver, cache_size=self.cache_size, n_jobs=self.n_jobs)
         settings |= dict(max_iter=self.max_iter, verbose=self.verbose, weight=sample.weight)
         C = self.C if C is None else C
