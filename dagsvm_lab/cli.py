@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def _parser() -> argparse.ArgumentParser:
     papers = commands.add_parser("papers", help="execute the notebooks with papermill")
     papers.set_defaults(run=_papers)
     add = papers.add_argument
+    add("--notebooks", type=Path, metavar="DIR", help="folder of the notebooks (default: the project's)")
     add("--only", action="append", default=[], metavar="01", help="notebooks whose names begin so; repeatable")
     add("--profile", choices=("quick", "full"), help="how much to compute (default: the notebook's own)")
     add("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
@@ -69,8 +71,8 @@ def _papers(args: argparse.Namespace) -> int:
     out = project_root() / args.out if args.out == Path("runs") else args.out.resolve()
     try:
         points = runner.grid_points(args.grid) if args.grid else None
-        threads = max(1, (os.cpu_count() or 1) // args.jobs)
-        paths, options = runner.notebooks(args.only), {"timeout": args.timeout, "threads": threads}
+        threads = max(1, (os.cpu_count() or 1) // args.jobs) if args.jobs > 1 else None
+        paths, options = runner.notebooks(args.only, args.notebooks), {"timeout": args.timeout, "threads": threads}
         if args.refresh:
             jobs = [runner.Job(path, out, **options) for path in paths]
         else:
@@ -78,6 +80,7 @@ def _papers(args: argparse.Namespace) -> int:
     except runner.ParameterError as error:
         print(f"dagsvm-lab: {error}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcomes = runner.run_batch(jobs, args.jobs, args.resume, args.scheduler)
     except KeyboardInterrupt:

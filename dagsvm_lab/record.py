@@ -25,8 +25,12 @@ SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
 
 
 def project_root() -> Path:
-    """The checkout the package was imported from; of an ordinary installation, the working folder."""
-    return PACKAGE.parent if (PACKAGE.parent / "pyproject.toml").is_file() else Path.cwd()
+    """The checkout the package was imported from; else the nearest folder from here up that has notebooks/."""
+    here = Path.cwd()
+    for folder in (PACKAGE.parent, here, *here.parents):
+        if (folder / "notebooks").is_dir() or (folder / "pyproject.toml").is_file():
+            return folder
+    return here
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
@@ -67,7 +71,7 @@ def data_digest() -> str:
     from .datasets.cards import FILES, cards
 
     at_hand = [os.environ.get("DAGSVM_LAB_DATA"), os_cache("dagsvm_lab")]
-    others = [file for card in cards().values() if not card.shipped for file in card.originals]
+    others = [file for card in cards().values() if card.address for file in card.originals]
     paths = [Path(folder) / file for folder in at_hand if folder for file in others]
     return file_digest([*FILES.iterdir(), *(path for path in paths if path.is_file())])
 

@@ -75,10 +75,11 @@ class Job:
         """Where the notebook's Record makes its folder."""
         return project_root() / self.parameters.get("out_dir", "runs")
 
-    def tables(self) -> list[Path]:
-        """The files the notebook's Record wrote: its key is how the notebook's name begins."""
+    def written(self) -> dict[Path, int]:
+        """The files in the folder of the notebook's Record, whose key is how the notebook's name begins."""
         folders = [f for f in self.results.glob("*") if f.is_dir() and self.notebook.stem.startswith(f.name)]
-        return sorted(p for f in folders for p in f.iterdir() if not p.name.startswith("."))
+        files = (path for folder in folders for path in sorted(folder.iterdir()))
+        return {path: path.stat().st_mtime_ns for path in files if not path.name.startswith(".")}
 
     def origin(self) -> dict:
         """What decides the result: parameters, the notebook's code, the package's code, the data."""
@@ -90,31 +91,35 @@ class Job:
             "data": data_digest(),
         }
 
-    def is_finished(self) -> bool:
-        """Whether the stamp is from the same parameters, code and data, and its files still stand."""
+    def finished(self) -> "Outcome | None":
+        """The earlier Outcome, if it came of the same parameters, code and data and its files still stand."""
         try:
             stamp = json.loads(self.stamp.read_text())
             same = all(stamp[key] == value for key, value in self.origin().items())
-            return same and all(_sha(Path(name)) == sha for name, sha in stamp["files"].items())
+            files = {Path(name): sha for name, sha in stamp["files"].items()}
+            if same and all(_sha(path) == sha for path, sha in files.items()):
+                return Outcome(self, "skipped", files=tuple(files))
         except (OSError, ValueError, KeyError):
-            return False
+            pass
+        return None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a Job: "finished", "failed" or "skipped", with its cells, seconds and error."""
+    """What became of a Job: "finished", "failed" or "skipped", with its cells, seconds, error and files."""
 
     job: Job
     status: str
     cells: int = 0
     seconds: float = 0.0
     error: str = ""
+    files: tuple[Path, ...] = ()
 
     def verdicts(self) -> Counter:
-        """How often each word stands in the `verdict` columns of the job's tables; of a failed one, never."""
+        """How often each word stands in the `verdict` columns of the tables it wrote."""
         count = Counter()
-        for path in self.job.tables():
-            if path.suffix == ".csv" and self.status != "failed":
+        for path in self.files:
+            if path.suffix == ".csv":
                 with path.open(newline="") as lines:
                     count.update(row["verdict"] for row in csv.DictReader(lines) if row.get("verdict"))
         return count
@@ -125,7 +130,7 @@ class Outcome:
 
 def notebooks(only: Iterable[str] = (), folder: Path | None = None) -> list[Path]:
     """The project's notebooks in order, or those whose names begin with one of `only`."""
-    found = sorted((folder or project_root() / "notebooks").glob("[!.]*.ipynb"))
+    found = sorted((folder or project_root() / "notebooks").resolve().glob("[!.]*.ipynb"))
     only = list(only) or [""]
     for start in only:
         if not any(path.name.startswith(start) for path in found):
@@ -178,7 +183,8 @@ def grid_points(path: Path) -> list[dict]:
         raise ParameterError(f"{path} is not a readable YAML file: {error}") from None
     if not isinstance(grid, dict) or not all(isinstance(v, list) and v for v in grid.values()):
         raise ParameterError(f"{path} must map parameter names to lists of values")
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    lists = [[parse_value(v) if isinstance(v, str) else v for v in values] for values in grid.values()]
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*lists)]
 
 
 def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = None, **options) -> list[Job]:
@@ -212,14 +218,9 @@ class OwnKernel(AsyncKernelManager):
 
     @property
     def kernel_spec(self) -> KernelSpec:
-        command = [
-            sys.executable,
-            "-m",
-            "ipykernel_launcher",
-            "-f",
-            "{connection_file}",
-            "--log-level=CRITICAL",
-        ]
+        # its log would only say again what the executed copy shows
+        options = ["-f", "{connection_file}", "--log-level=CRITICAL"]
+        command = [sys.executable, "-m", "ipykernel_launcher", *options]
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
     async def start_kernel(self, **options) -> None:
@@ -257,9 +258,8 @@ def run_job(job: Job, on_cell: OnCell | None = None) -> Outcome:
         if on_cell:
             on_cell(job.label, k, n)
 
-    origin, error = job.origin(), None
-    with suppress(FileNotFoundError):
-        job.stamp.unlink()
+    origin, before, error = job.origin(), job.written(), None
+    job.stamp.unlink(missing_ok=True)
 
     def execute(part: Path) -> None:
         nonlocal error
@@ -272,24 +272,26 @@ def run_job(job: Job, on_cell: OnCell | None = None) -> Outcome:
             error = f"{failure.ename}: {failure.evalue}"
         except Exception as failure:  # a dead kernel, a timeout: the copy shows it where it happened
             error = f"{type(failure).__name__}: {failure}"
-            _mark(part, at[0], failure)
+            if at[0]:
+                _mark(part, at[0], failure)
         if STOPPING.is_set():
             raise KeyboardInterrupt
 
     write_atomically(job.executed, execute)
     seconds = round(time.monotonic() - start, 1)
-    if error is None:
-        files = {str(path): _sha(path) for path in [job.executed, *job.tables()]}
-        write_json(job.stamp, {**origin, "seconds": seconds, "files": files})
-        return Outcome(job, "finished", at[1], seconds)
-    line = error.strip().splitlines()[0]
-    return Outcome(job, "failed", at[1], seconds, f"cell {at[0]} of {at[1]}: {line}")
+    if error:
+        line = error.strip().splitlines()[0]
+        return Outcome(job, "failed", at[1], seconds, f"cell {at[0]} of {at[1]}: {line}")
+    files = [job.executed, *(path for path, time in job.written().items() if before.get(path) != time)]
+    stamp = {**origin, "seconds": seconds, "files": {str(path): _sha(path) for path in files}}
+    write_json(job.stamp, stamp)
+    return Outcome(job, "finished", at[1], seconds, files=tuple(files))
 
 
 def _mark(path: Path, k: int, failure: Exception) -> None:
     nb = nbformat.read(path, 4)
     what = {"ename": type(failure).__name__, "evalue": str(failure), "traceback": str(failure).splitlines()}
-    nb.cells[max(k, 1) - 1].outputs.append(nbformat.v4.new_output("error", **what))
+    nb.cells[k - 1].outputs.append(nbformat.v4.new_output("error", **what))
     nbformat.write(nb, path)
 
 
@@ -299,19 +301,27 @@ def _sha(path: Path) -> str:
 
 def stop_kernels() -> None:
     """Nothing; kills every kernel this process started, with the workers they started."""
-    for pid in KERNELS:
-        with suppress(psutil.NoSuchProcess):
-            kernel = psutil.Process(pid)
-            for process in [kernel, *kernel.children(recursive=True)]:
-                with suppress(psutil.NoSuchProcess):
-                    process.kill()
+    for kernel in psutil.Process().children():
+        if kernel.pid in KERNELS:
+            with suppress(psutil.NoSuchProcess):
+                for process in [kernel, *kernel.children(recursive=True)]:
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
 
 
-def sweep(folder: Path) -> None:
-    """Nothing; removes temporary files below `folder` whose writers are no more."""
-    for part in folder.rglob(".*.part.*"):
-        pid = part.name.split(".")[-3]
-        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+def is_alive(pid: int) -> bool:
+    """Whether a process of that id is there and is more than an entry nobody has collected."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def sweep(folders: Iterable[Path]) -> None:
+    """Nothing; removes temporary files below `folders` that this process, or one that is gone, left there."""
+    for part in {path for folder in folders for path in folder.rglob(".*.part*")}:
+        pid = part.name.partition(".part")[0].rpartition(".")[2]
+        if pid.isdigit() and (int(pid) == os.getpid() or not is_alive(int(pid))):
             part.unlink(missing_ok=True)
 
 
@@ -351,9 +361,10 @@ class Progress:
 
 def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler: str | None = None) -> list[Outcome]:
     """The Outcome of every job in order. Ctrl-C kills the kernels and raises KeyboardInterrupt."""
-    for folder in {job.out for job in jobs}:
-        sweep(folder)
-    outcomes = {job.executed: Outcome(job, "skipped") for job in jobs if resume and job.is_finished()}
+    folders = {folder for job in jobs for folder in (job.out, job.results)}
+    sweep(folders)
+    known = [job.finished() for job in jobs] if resume else []
+    outcomes = {outcome.job.executed: outcome for outcome in known if outcome}
     progress = Progress(len(jobs))
     for outcome in outcomes.values():
         progress.done(outcome)
@@ -365,6 +376,7 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
     else:
         client = None
         pool, extra = ThreadPoolExecutor(workers), (progress.cell,)
+    waiting = set()
     try:
         waiting = {pool.submit(run_job, job, *extra) for job in jobs if job.executed not in outcomes}
         while waiting:
@@ -375,14 +387,15 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
             progress.draw()
         return [outcomes[job.executed] for job in jobs]
     except KeyboardInterrupt:
+        STOPPING.set()
         pool.shutdown(wait=False, cancel_futures=True)
         if client:
             client.run(stop_kernels)
-        else:
-            STOPPING.set()
-            for _ in range(10):  # a kernel may be starting just now
-                stop_kernels()
-                time.sleep(0.2)
+        end = time.monotonic() + 3
+        while not all(future.done() for future in waiting) and time.monotonic() < end:
+            stop_kernels()  # again and again: one may be starting just now
+            time.sleep(0.1)
+        sweep(folders)
         raise
     finally:
         progress.close()

@@ -1,0 +1,296 @@
+"""The batch runner: what it refuses, what it keeps, what it skips, and what is left when it is stopped."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dagsvm_lab import runner
+from dagsvm_lab.cli import main
+from dagsvm_lab.committed import clean, complaints
+from dagsvm_lab.record import Record, project_root, write_atomically
+
+TABLE = """
+import pandas as pd
+from dagsvm_lab import Record
+run = Record("01_good", out_dir=out_dir, profile=profile, seed=seed)
+run.table("sums", pd.DataFrame({"sum": [seed + rate], "verdict": ["close"]}))
+"""
+
+
+def papers(folder: Path, *args) -> int:
+    """The exit code of `dagsvm-lab papers` over <folder>/notebooks into <folder>/out."""
+    return main(["papers", "--notebooks", f"{folder / 'notebooks'}", "--out", f"{folder / 'out'}", *args])
+
+
+def outputs(path: Path) -> list:
+    """The outputs of every code cell of the notebook at `path`."""
+    return [cell.outputs for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+
+
+def leftovers(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.part*")]
+
+
+def test_wrong_parameters_are_refused_by_name(notebook, tmp_path, capsys):
+    notebook("02_small")
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("rate: [0.1, 0.2]\nno_such_thing: [1]\n")
+    for args, named in [
+        (["-p", "no_such_thing", "3"], "no_such_thing"),
+        (["-p", "seed", "many"], "'many' (str) as 'seed'"),
+        (["-p", "seed", "True"], "True (bool) as 'seed'"),
+        (["-p", "datasets", "3"], "3 (int) as 'datasets'"),
+        (["-p", "profile", "fast"], "'fast'"),
+        (["--only", "07"], "'07'"),
+        (["--grid", str(grid)], "no_such_thing"),
+        (["--grid", str(tmp_path / "none.yaml")], "none.yaml"),
+        (["--refresh", "-p", "seed", "3"], "--refresh"),
+    ]:
+        assert papers(tmp_path, *args) == 2
+        said = capsys.readouterr().err
+        assert named in said and "Traceback" not in said
+        if named == "no_such_thing":
+            assert 'profile = "quick", datasets = None, seed = 0, n_jobs = 1, rate = 0.5' in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_right_parameters_are_taken(notebook):
+    words = {"datasets": "[usps, letter]", "seed": "7", "rate": "1", "profile": "full"}
+    given = {name: runner.parse_value(word) for name, word in words.items()}
+    assert runner.checked_parameters(notebook("02_small"), given) == {
+        "datasets": ["usps", "letter"], "seed": 7, "rate": 1, "profile": "full",
+    }  # fmt: skip
+
+
+def test_a_batch_survives_its_failures_and_resumes(notebook, tmp_path, capsys, monkeypatch):
+    # a kernel specification that leads nowhere must not matter
+    spec = tmp_path / "jupyter" / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps({"argv": ["/nowhere/python"], "display_name": "no", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    notebook("01_good_one", TABLE)
+    notebook("02_bad", "import sys; print(sys.executable)", "1 / 0", "print('never')")
+    notebook("03_slow", "import time; time.sleep(60)")
+
+    assert papers(tmp_path, "--jobs", "2", "--timeout", "4") == 1
+    said = capsys.readouterr()
+    assert "02_bad failed in cell 4 of 5: ZeroDivisionError: division by zero" in said.out
+    assert "03_slow failed in cell 3 of 3: CellTimeoutError" in said.out
+    assert "1 finished, 2 failed" in said.out and "verdicts: 1 close" in said.out
+    assert said.err == ""  # no terminal, no progress
+    bad = outputs(tmp_path / "out" / "02_bad.ipynb")
+    assert bad[2][0].text.strip() == sys.executable
+    assert bad[3][0].ename == "ZeroDivisionError" and "Traceback" in "".join(bad[3][0].traceback)
+    assert outputs(tmp_path / "out" / "03_slow.ipynb")[2][-1].ename == "CellTimeoutError"
+    assert not leftovers(tmp_path)
+
+    finished = (tmp_path / "out" / "01_good_one.ipynb").stat().st_mtime_ns
+    assert papers(tmp_path, "--only", "01", "--only", "02", "--resume") == 1
+    said = capsys.readouterr()
+    assert "1 skipped, 1 failed" in said.out and "verdicts: 1 close" in said.out
+    assert (tmp_path / "out" / "01_good_one.ipynb").stat().st_mtime_ns == finished
+
+    # whatever decides the result, and only that, makes it run again
+    [job] = runner.plan(runner.notebooks(["01"], tmp_path / "notebooks"), tmp_path / "out", {})
+    assert job.finished()
+    [other] = runner.plan([job.notebook], job.out, {"seed": 1})
+    assert not other.finished()
+    for name in ("code_digest", "data_digest"):
+        with monkeypatch.context() as patch:
+            patch.setattr(runner, name, lambda: "another")
+            assert not job.finished()
+    nb = nbformat.read(job.notebook, 4)
+    nb.cells.append(nbformat.v4.new_markdown_cell("A remark changes nothing."))
+    nbformat.write(nb, job.notebook)
+    assert job.finished()
+    table = tmp_path / "out" / "01_good" / "sums.csv"
+    kept = table.read_bytes()
+    table.write_bytes(kept + b"1,\n")
+    assert not job.finished()
+    table.write_bytes(kept)
+    assert job.finished()
+    nb.cells[-2].source += "\n1"
+    nbformat.write(nb, job.notebook)
+    assert not job.finished()
+
+
+SLEEPER = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open("pids", "a") as file:
+    file.write(f"{os.getpid()} {child.pid}\\n")
+if not os.path.exists("quick"):
+    time.sleep(600)
+child.kill()
+"""
+
+
+@pytest.fixture
+def running(notebook, tmp_path):
+    """A real `dagsvm-lab papers` on two notebooks that would sleep for long, with all its processes."""
+    notebook("01_good_one", TABLE, SLEEPER)
+    notebook("02_sleeper", SLEEPER)
+    command = [sys.executable, "-m", "dagsvm_lab", "papers", "--jobs", "2"]
+    command += ["--notebooks", f"{tmp_path / 'notebooks'}", "--out", f"{tmp_path / 'out'}"]
+    batch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project_root())
+    pids = tmp_path / "notebooks" / "pids"
+    end = time.monotonic() + 30
+    while not (pids.exists() and len(pids.read_text().splitlines()) == 2) and time.monotonic() < end:
+        time.sleep(0.1)
+    started = [int(pid) for pid in pids.read_text().split()]
+    assert len(started) == 4 and all(map(runner.is_alive, started))
+    yield batch, started
+    for pid in [batch.pid, *started]:
+        if runner.is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_ctrl_c_leaves_no_process_and_no_half_result(running, tmp_path):
+    batch, started = running
+    start = time.monotonic()
+    batch.send_signal(signal.SIGINT)
+    _, said = batch.communicate(timeout=10)
+    assert time.monotonic() - start < 5
+    assert batch.returncode == 130 and "--resume" in said and "Traceback" not in said
+    assert not [pid for pid in started if runner.is_alive(pid)]
+    assert not leftovers(tmp_path) and not list(tmp_path.glob("out/0*.*"))
+
+
+def test_a_killed_batch_resumes(running, tmp_path, capsys):
+    batch, _ = running
+    batch.kill()
+    batch.wait()
+    assert not list(tmp_path.glob("out/0*.*"))
+    (tmp_path / "notebooks" / "quick").touch()
+    assert papers(tmp_path, "--jobs", "2", "--resume") == 0
+    assert "2 finished" in capsys.readouterr().out
+    assert not leftovers(tmp_path)
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_results(notebook, tmp_path):
+    from distributed import LocalCluster
+
+    notebook("01_good_one", TABLE, "import time; open('started', 'a').write('x'); time.sleep(1)")
+    started = tmp_path / "notebooks" / "started"
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("seed: [1, 2]\nrate: [0.25, 1e-3]\n")
+    assert papers(tmp_path, "--grid", str(grid), "--jobs", "2") == 0
+    here = {p.relative_to(tmp_path / "out"): p.read_bytes() for p in tmp_path.glob("out/*/*/sums.csv")}
+    assert len(here) == 4 and len(set(here.values())) == 4
+    assert Path("seed=2,rate=0.001/01_good/sums.csv") in here
+
+    there = tmp_path / "there"
+    started.unlink()
+    jobs = runner.plan(runner.notebooks((), tmp_path / "notebooks"), there, {}, runner.grid_points(grid))
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        victim = cluster.workers[0].process.process.pid
+
+        def kill_when_both_are_busy() -> None:
+            while not (started.exists() and started.stat().st_size >= 2):
+                time.sleep(0.05)
+            os.kill(victim, signal.SIGKILL)
+
+        threading.Thread(target=kill_when_both_are_busy, daemon=True).start()
+        outcomes = runner.run_batch(jobs, scheduler=cluster.scheduler_address)
+    assert [outcome.status for outcome in outcomes] == ["finished"] * 4
+    assert started.stat().st_size == 5  # the one that was lost began again
+    assert {p.relative_to(there): p.read_bytes() for p in there.glob("*/*/sums.csv")} == here
+    runner.sweep([there])
+    assert not leftovers(there)
+
+
+def test_refresh_writes_a_clean_notebook_or_none(notebook, tmp_path, capsys):
+    good = notebook("01_good_one", "import sys\nfor k in range(9): print(k); sys.stdout.flush()", "1 + 1")
+    bad = notebook("02_warns", "import warnings; warnings.warn('old')", "open('/tmp').name")
+    before = bad.read_bytes()
+    assert papers(tmp_path, "--refresh") == 1
+    said = capsys.readouterr().out
+    assert "02_warns left as it was: cell [2] holds warning text" in said and bad.read_bytes() == before
+    nb = nbformat.read(good, 4)
+    assert complaints(nb) == [] and [len(o) for o in outputs(good)] == [0, 1, 1]
+    assert "papermill" not in good.read_text()
+
+
+def test_complaints_name_what_is_wrong(notebook):
+    nb = nbformat.read(notebook("01_good_one", "print(1)", "2"), 4)
+    clean(nb)
+    for k, cell in enumerate(nb.cells):
+        cell.execution_count = k + 1
+    nb.cells[1].outputs = [nbformat.v4.new_output("stream", text="1\n")]
+    assert complaints(nb) == []
+    for change, named in [
+        (lambda nb: nb.cells[2].update(execution_count=9), "numbered"),
+        (lambda nb: nb.cells[1].metadata.update(tags=["parameters"]), "parameters"),
+        (lambda nb: nb.cells[1].metadata.update(execution={}), "metadata"),
+        (lambda nb: nb.metadata.kernelspec.update(name="venv"), "venv"),
+        (lambda nb: nb.metadata.update(papermill={}), "metadata"),
+        (lambda nb: nb.cells[1].update(outputs=[]), "no outputs"),
+        (lambda nb: nb.cells[1].outputs[0].update(name="stderr"), "warning"),
+        (lambda nb: nb.cells[1].outputs[0].update(text="see /home/me/data"), "absolute path"),
+        (lambda nb: nb.cells[2].update(source=f"open('{project_root()}')"), "absolute path"),
+        (lambda nb: nb.cells[2].outputs.append(nbformat.v4.new_output("error", ename="E")), "error"),
+    ]:
+        worse = nbformat.reads(nbformat.writes(nb), 4)
+        change(worse)
+        assert [line for line in complaints(worse) if named in line], named
+
+
+def test_progress_has_a_line_for_each_running_notebook(monkeypatch, tmp_path):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    progress = runner.Progress(2)
+    job = runner.Job(Path("01_x.ipynb"), tmp_path)
+    progress.cell("01_x", 3, 9)
+    progress.draw()
+    progress.done(runner.Outcome(job, "finished", cells=9, seconds=4.0))
+    progress.close()
+    shown = sys.stderr.getvalue() + sys.stdout.getvalue()
+    assert "01_x: cell 3 of 9, 0 s" in shown and "01_x: finished, 9 cells, 4 s" in shown and "1/2" in shown
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "table.csv"
+    write_atomically(path, lambda part: part.write_text("old"))
+
+    def fails(part: Path) -> None:
+        part.write_text("ne")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError):
+        write_atomically(path, fails)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_record_says_what_produced_it_wherever_it_is_called_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Record("01_x", out_dir="runs").folder == Path(__file__).resolve().parent.parent / "runs" / "01_x"
+    run = Record("01_x", out_dir=tmp_path, seed=3)
+    run.close(["iris", "letter"])
+    written = json.loads((tmp_path / "01_x" / "run.json").read_text())
+    assert written["parameters"] == {"profile": "quick", "seed": 3} and len(written["data"]["letter"]) == 64
+    shown = dict(run.provenance().to_numpy().tolist())
+    assert shown["data: letter"] == written["data"]["letter"][:12] and "numpy" in shown
+
+
+def test_figures_are_the_same_bytes_each_time(tmp_path):
+    from matplotlib.figure import Figure
+
+    for out in ("a", "b"):
+        figure = Figure()
+        figure.subplots().plot([1, 2, 3], label="x")
+        Record("01_x", out_dir=tmp_path / out).figure("line", figure)
+    for name in ("line.svg", "line.png"):
+        assert (tmp_path / "a/01_x" / name).read_bytes() == (tmp_path / "b/01_x" / name).read_bytes()
