@@ -109,9 +109,7 @@ def measure(f, s, p, u, alpha, bias: float | None = None, noise: float = 0.0) ->
 def build(K, s, p, u, alpha, n_iter: int, converged: bool) -> Dual:
     """The `Dual` of `alpha`, certified against K in float64."""
     c = measure(product(K, s * alpha), s, p, u, alpha, noise=rounding(K, alpha))
-    return Dual(
-        alpha, c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation, n_iter, converged, p, u
-    )
+    return Dual(alpha, c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation, n_iter, converged, p, u)
 
 
 def certify(K, y, dual: Dual) -> Certificate:

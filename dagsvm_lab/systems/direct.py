@@ -1,0 +1,109 @@
+"""Direct multiclass machines: one optimisation for all classes, the largest of the class functions wins.
+
+Crammer and Singer (2001) pay for the worst rival of a row, Weston and Watkins (1999) for every rival. Both are
+what the DCSVM paper (section 2.1) sets against the systems made of two-class machines. The bank behind them
+has one machine a class, all trained together; there is no graph to walk, so every row meets all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from ..machines import Bank, rest_code
+from ..solvers.direct import CRAMMER_SINGER, WESTON_WATKINS, direct_qp, solve_direct
+from .base import KernelClassifier
+
+SMALL = 256  # rows up to which the dual is solved to the last digit, so that weights equal repetition
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DirectClassifier(KernelClassifier):
+    """A class function f_m(x) = sum_i c_im k(x_i, x) + b_m for each class, trained by one dual.
+
+    Parameters as in `KernelClassifier`; `tol` is the largest violation of a row (solvers/direct.py), `max_iter`
+    limits the rounds, and BLAS has the threads: `n_jobs` starts no workers. The biases are penalised like weights
+    (Hsu and Lin 2002), so b_m = sum_i c_im. The decision function has one column a class, or for two classes
+    the difference of the two functions.
+
+    Attributes
+    ----------
+    classes_, n_features_in_ : as in scikit-learn; machines_ : the Bank, one machine a class, with the certificate
+        of the dual that all share.
+    support_ : unique support vectors, as sorted indices into the training set.
+    n_parameters_ : unique support vectors x inputs + nonzero coefficients (Platt's classifier size).
+    """
+
+    _loss = CRAMMER_SINGER
+
+    def fit(self, X, y, sample_weight=None):
+        """This estimator, fitted to rows X with labels y."""
+        sample = self._prepare(X, y, sample_weight)
+        X, codes, kernel, weight = sample.X, sample.codes, sample.kernel, sample.weight
+        if not (np.isscalar(self.C) and self.C > 0 and self.tol > 0):
+            raise ValueError(f"C and tol must be positive numbers; got C={self.C!r}, tol={self.tol!r}")
+        C = np.full(len(codes), float(self.C)) if weight is None else self.C * weight
+        n_classes = len(self.classes_)
+
+        def block(rows, columns):  # the 1 makes the biases weights on a constant input
+            if kernel.name == "precomputed":
+                return X[np.ix_(rows, columns)] + 1.0
+            return kernel(X[rows], X[columns]) + 1.0
+
+        if self.solver == "qp":
+            everything = np.arange(len(codes))
+            dual = direct_qp(block(everything, everything), codes, n_classes, C, self._loss)
+        else:
+            exact = len(codes) <= SMALL and self.max_iter < 0
+            settings = dict(cache_size=self.cache_size, max_iter=self.max_iter, verbose=self.verbose)
+            tol = min(self.tol, 1e-10) if exact else self.tol
+            dual = solve_direct(block, codes, n_classes, C, self._loss, tol, **settings)
+        support = np.flatnonzero(dual.coef.any(axis=1))
+        one_each = np.ones(n_classes)
+        self.machines_ = Bank(
+            code=rest_code(n_classes),
+            support=support,
+            vectors=None if kernel.name == "precomputed" else X[support],
+            coef=sparse.csr_matrix(dual.coef[support].T),
+            bias=dual.coef.sum(axis=0),
+            kernel=kernel,
+            kernels=None,
+            objective=dual.objective * one_each,
+            gap=dual.gap * one_each,
+            kkt_violation=dual.kkt_violation * one_each,
+            n_iter=np.full(n_classes, dual.n_iter),
+            converged=np.full(n_classes, dual.converged),
+            n_inputs=X.shape[1],
+            support_class=codes[support],
+        )
+        return self
+
+    support_ = property(lambda self: self.machines_.support, doc="Unique support vectors: indices of training rows.")
+    n_iter_ = property(lambda self: max(1, int(self.machines_.n_iter[0])), doc="Rounds of the solver, at least 1.")
+    n_parameters_ = property(lambda self: int(self.machines_.n_parameters), doc="Platt's classifier size.")
+
+    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
+        scores = self.machines_.decision(X)
+        if scores.shape[1] == 2:
+            scores = np.column_stack([scores[:, 0] - scores[:, 1], scores[:, 1] - scores[:, 0]])
+        return scores.argmax(axis=1), sparse.csr_matrix(np.ones(scores.shape, dtype=np.int8)), scores
+
+
+class CrammerSingerSVC(DirectClassifier):
+    """Crammer and Singer's machine: the own class must lead the best rival by 1.
+
+    Parameters and attributes as in `DirectClassifier`.
+    """
+
+    _loss = CRAMMER_SINGER
+
+
+class WestonWatkinsSVC(DirectClassifier):
+    """Weston and Watkins's machine: the own class must lead every rival by 2.
+
+    Parameters and attributes as in `DirectClassifier`.
+    """
+
+    _loss = WESTON_WATKINS
