@@ -1,0 +1,144 @@
+r"""The generalisation bounds of Platt, Cristianini and Shawe-Taylor (2000), symbol by symbol.
+
+A DDAG on N classes has K = N(N-1)/2 nodes; node i separates the m training rows of its two classes with margin
+gamma_i = min |<w, x> - theta|, |w| = 1 (section 3), which for a hard-margin machine is 1/|w|. R is the radius of a
+ball that holds the support of the distribution. With probability at least 1 - delta the error is at most
+
+    Theorem 1   130 R^2/m (D' log(4em) log(4m) + log(2 (2m)^K / delta)),      D' = sum_i 1/gamma_i^2
+    Theorem 2   the same for the share of class j that is wrong, with the j-nodes only and (2m)^(N-1)
+    Theorem 3   fat(gamma) <= min(R^2/gamma^2, n + 1) in n dimensions
+    Lemma 4     eps(m, K, delta) = (D log(8m) + log(2^K / delta))/m,          D = sum_i k_i log(4em/k_i),  k_i = fat(gamma_i/8)
+
+Equation 3 takes Lemma 4 at delta/(2 m^K), with k_i <= 65 R^2/gamma_i^2 and log(4em/k_i) <= log(4em). That gives
+(65 R^2 D' log(4em) log(8m) + log(2 (2m)^K / delta))/m; the paper prints log(4m), and R^2 before both terms, so its
+form changes when all inputs are multiplied by ten. Vapnik's lemma doubles it. `lemma4_uniform` is the form that the lemma
+gives, `lemma4_observed` the sharpest that the proof allows, with the k_i themselves. The paper does not say which
+logarithm it means; the argument (swapping halves of a double sample: 2^-(eps m)) says base 2, hence `log_base`.
+"""
+
+from collections.abc import Callable
+from math import e, inf
+
+import numpy as np
+
+from .kernels import Kernel
+from .solvers.qp import ball_of
+
+
+def D_prime(margins) -> float:
+    """D' = sum_i 1 / gamma_i^2."""
+    return float(np.sum(_applies(margins) ** -2.0))
+
+
+def theorem1(margins, radius: float, m: float, delta: float, log_base: float | str = 2) -> float:
+    """Theorem 1 as printed: bound on the error of a DDAG whose K nodes have these margins."""
+    log = _log(log_base)
+    union = log(2 / delta) + len(_applies(margins)) * log(2 * m)
+    return 130 * radius**2 / m * (D_prime(margins) * log(4 * e * m) * log(4 * m) + union)
+
+
+def theorem2(margins, radius: float, m: float, delta: float, log_base: float | str = 2) -> float:
+    """Theorem 2 as printed: bound on P(x in class j and misclassified) from the margins of the N - 1 j-nodes."""
+    return theorem1(margins, radius, m, delta, log_base)  # its K is N - 1, the number of these margins
+
+
+def fat_shattering(gamma: float, radius: float, dimension: float | None = None) -> float:
+    """Theorem 3: bound on fat(gamma) of unit hyperplanes in a ball of this radius; whole numbers only."""
+    if not gamma > 0:
+        raise ValueError("gamma must be positive")
+    # the dimension is a number of points, so the largest whole number under the bound bounds it too
+    return float(np.floor(min((radius / gamma) ** 2 * (1 + 1e-12), inf if dimension is None else dimension + 1)))
+
+
+def lemma4(k, m: float, delta: float, log_base: float | str = 2) -> float:
+    """Lemma 4: eps(m, K, delta) for nodes whose fat-shattering dimensions at gamma_i / 8 are k_i."""
+    log, k = _log(log_base), np.atleast_1d(np.asarray(k, dtype=float))
+    if not (k > 0).all():
+        raise ValueError("every k_i must be positive")
+    D = sum(k_i * log(4 * e * m / k_i) for k_i in k)
+    return float((D * log(8 * m) + len(k) * log(2) + log(1 / delta)) / m)
+
+
+def lemma4_uniform(margins, radius: float, m: float, delta: float, log_base: float | str = 2) -> float:
+    """Theorem 1 as its proof gives it: log(8m), and R^2 with D' alone, so that units do not matter."""
+    log = _log(log_base)
+    union = log(2 / delta) + len(_applies(margins)) * log(2 * m)
+    return 2 / m * (65 * radius**2 * D_prime(margins) * log(4 * e * m) * log(8 * m) + union)
+
+
+def lemma4_observed(
+    margins, radius: float, m: float, delta: float, log_base: float | str = 2, dimension: float | None = None
+) -> float:
+    """The sharpest bound of the proof: twice Lemma 4 at delta / (2 m^K) with k_i = fat(gamma_i / 8) by Theorem 3."""
+    k = [max(1.0, fat_shattering(g / 8, radius, dimension)) for g in _applies(margins)]
+    if max(k) > m:
+        return inf  # no statement: k_i is at most m in the proof
+    # log(1 / (delta / (2 m^K))), written out so that m^K cannot overflow
+    return 2 * (lemma4(k, m, delta, log_base) + (_log(log_base)(2) + len(k) * _log(log_base)(m)) / m)
+
+
+def first_informative_m(
+    margins, radius: float = 1.0, delta: float = 0.05, log_base: float | str = 2, bound: Callable = theorem1
+) -> int:
+    """The smallest sample size m at which `bound` drops below 1 and says anything, the margins held."""
+    high = 2
+    while bound(margins, radius, high, delta, log_base) >= 1:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if bound(margins, radius, middle, delta, log_base) >= 1 else (low, middle)
+    return high
+
+
+def node_margins(decisions, sides, norms) -> np.ndarray:
+    """gamma of every node, min |<w, x> - theta| with |w| = 1 over its rows; NaN where a row is on the wrong side.
+
+    `decisions` (rows, nodes) holds f(x), `sides` +1, -1, or 0 for rows of other classes, `norms` each node's |w|.
+    A node with a training error has no margin: the theorems do not apply to a graph that contains it.
+    """
+    signed = np.where(np.asarray(sides) == 0, inf, np.asarray(sides) * np.asarray(decisions))
+    nearest = signed.min(axis=0)
+    return np.where(nearest > 0, nearest / np.asarray(norms, dtype=float), np.nan)
+
+
+def enclosing_radius(K=None, *, X=None, kernel: Kernel | None = None, method: str = "exact") -> float:
+    """Radius of a ball in feature space that holds all rows, from their kernel matrix, or from rows and a kernel.
+
+    method : "exact", the smallest ball, by quadratic programming; or a cheap bound beside it: "mean", around the
+        mean of the rows (at most twice the smallest), or "origin", sqrt(max K_ii), around the origin.
+    """
+    if (K is None) == (X is None):
+        raise ValueError("give either the kernel matrix K or rows X")
+    if K is not None:
+        K = np.asarray(K)
+        diagonal, columns = np.diagonal(K).astype(float), lambda rows: K[:, rows].astype(float)
+    else:
+        kernel = kernel or Kernel("linear")
+        X = np.asarray(X, dtype=float)
+        diagonal, columns = kernel.diagonal(X), lambda rows: kernel(X, X[rows])
+    if method == "origin":
+        return float(np.sqrt(diagonal.max()))
+    if method == "mean":
+        n = len(diagonal)
+        sums = sum(columns(rows).sum(axis=1) for rows in np.array_split(np.arange(n), -(-n // 1024)))
+        return float(np.sqrt(max((diagonal - 2 * sums / n + sums.sum() / n**2).max(), 0.0)))
+    if method == "exact":
+        return ball_of(diagonal, columns)[0]
+    raise ValueError(f"method must be 'exact', 'mean' or 'origin', not {method!r}")
+
+
+def _applies(margins) -> np.ndarray:
+    """The margins, when the theorems apply to them."""
+    margins = np.atleast_1d(np.asarray(margins, dtype=float))
+    if not (margins > 0).all():
+        raise ValueError("the theorem does not apply: a node has a training error, so no positive margin")
+    return margins
+
+
+def _log(base: float | str) -> Callable[[float], float]:
+    """Logarithm to `base`: 2, or "e" or any number."""
+    unit = np.log(e if base == "e" else float(base))
+    if not unit > 0:
+        raise ValueError("log_base must be greater than 1, or 'e'")
+    return lambda x: float(np.log(x) / unit)
