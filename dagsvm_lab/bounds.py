@@ -7,13 +7,14 @@ ball that holds the support of the distribution. With probability at least 1 - d
     Theorem 1   130 R^2/m (D' log(4em) log(4m) + log(2 (2m)^K / delta)),      D' = sum_i 1/gamma_i^2
     Theorem 2   the same for the share of class j that is wrong, with the j-nodes only and (2m)^(N-1)
     Theorem 3   fat(gamma) <= min(R^2/gamma^2, n + 1) in n dimensions
-    Lemma 4     eps(m, K, delta) = (D log(8m) + log(2^K / delta))/m,          D = sum_i k_i log(4em/k_i),  k_i = fat(gamma_i/8)
+    Lemma 4     eps(m, K, delta) = (D log(8m) + log(2^K / delta))/m,          D = sum_i k_i log(4em/k_i),
+                k_i = fat(gamma_i/8)
 
 Equation 3 takes Lemma 4 at delta/(2 m^K), with k_i <= 65 R^2/gamma_i^2 and log(4em/k_i) <= log(4em). That gives
 (65 R^2 D' log(4em) log(8m) + log(2 (2m)^K / delta))/m; the paper prints log(4m), and R^2 before both terms, so its
-form changes when all inputs are multiplied by ten. Vapnik's lemma doubles it. `lemma4_uniform` is the form that the lemma
-gives, `lemma4_observed` the sharpest that the proof allows, with the k_i themselves. The paper does not say which
-logarithm it means; the argument (swapping halves of a double sample: 2^-(eps m)) says base 2, hence `log_base`.
+form changes when all inputs are multiplied by ten. Vapnik's lemma doubles it. `lemma4_uniform` is the form that the
+lemma gives, `lemma4_observed` the sharpest that the proof allows, with the k_i themselves. The paper does not say
+which logarithm it means; the argument (swapping halves of a double sample: 2^-(eps m)) says base 2, hence `log_base`.
 """
 
 from collections.abc import Callable
@@ -43,11 +44,10 @@ def theorem2(margins, radius: float, m: float, delta: float, log_base: float | s
 
 
 def fat_shattering(gamma: float, radius: float, dimension: float | None = None) -> float:
-    """Theorem 3: bound on fat(gamma) of unit hyperplanes in a ball of this radius; whole numbers only."""
+    """Theorem 3: bound on fat(gamma) of unit hyperplanes on a ball of this radius in `dimension` dimensions."""
     if not gamma > 0:
         raise ValueError("gamma must be positive")
-    # the dimension is a number of points, so the largest whole number under the bound bounds it too
-    return float(np.floor(min((radius / gamma) ** 2 * (1 + 1e-12), inf if dimension is None else dimension + 1)))
+    return float(min((radius / gamma) ** 2, inf if dimension is None else dimension + 1))
 
 
 def lemma4(k, m: float, delta: float, log_base: float | str = 2) -> float:
@@ -70,7 +70,8 @@ def lemma4_observed(
     margins, radius: float, m: float, delta: float, log_base: float | str = 2, dimension: float | None = None
 ) -> float:
     """The sharpest bound of the proof: twice Lemma 4 at delta / (2 m^K) with k_i = fat(gamma_i / 8) by Theorem 3."""
-    k = [max(1.0, fat_shattering(g / 8, radius, dimension)) for g in _applies(margins)]
+    # fat counts points: the largest whole number under Theorem 3's bound (and its rounding error) bounds it too
+    k = [max(1.0, np.floor(fat_shattering(g / 8, radius, dimension) * (1 + 1e-12))) for g in _applies(margins)]
     if max(k) > m:
         return inf  # no statement: k_i is at most m in the proof
     # log(1 / (delta / (2 m^K))), written out so that m^K cannot overflow
