@@ -149,30 +149,30 @@ def parse_value(text: str):
 
 
 def checked_parameters(notebook: Path, given: dict) -> dict:
-    """`given` itself, once every name and type in it is one the notebook's parameters cell declares."""
+    """`given`, once every name and type in it is one of the notebook's parameters cell; "a,b" makes a list there."""
     known = papermill.inspect_notebook(str(notebook))
-    defaults = {name: parse_value(p["default"]) for name, p in known.items()}
     shown = ", ".join(f"{name} = {p['default']}" for name, p in known.items())
+    checked = {}
     for name, value in given.items():
         if name not in known:
             wrong = f"has no parameter {name!r}"
         elif name == "profile" and value not in PROFILES:
             wrong = f"knows the profiles quick and full, not {value!r}"
-        elif not _fits(value, defaults[name], known[name]["inferred_type_name"]):
-            wrong = f"cannot take {value!r} ({type(value).__name__}) as {name!r}"
         else:
-            continue
+            kinds = _kinds(parse_value(known[name]["default"]), known[name]["inferred_type_name"])
+            checked[name] = value.split(",") if list in kinds and isinstance(value, str) else value
+            if type(checked[name]) in kinds:
+                continue
+            wrong = f"cannot take {value!r} ({type(value).__name__}) as {name!r}"
         raise ParameterError(f"{notebook.stem} {wrong}; its parameters are {shown}")
-    return dict(given)
+    return checked
 
 
-def _fits(value, default, declared: str) -> bool:
-    # An undeclared None stands for "all of them" throughout: a list, or None again.
-    types = {"int": int, "float": (int, float), "str": str, "bool": bool, "list": (list, tuple), "dict": dict}
-    kind = types.get(declared.split("[")[0], list if default is None else types.get(type(default).__name__))
-    if value is None:
-        return default is None
-    return kind is None or (isinstance(value, kind) and (isinstance(value, bool) <= (kind is bool)))
+def _kinds(default, declared: str) -> tuple[type, ...]:
+    # None as a default stands for "all of them" throughout, so a list may replace it, unless another type is declared.
+    names = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
+    kind = names.get(declared.split("[")[0]) or (list if default is None else type(default))
+    return (kind, *([int] if kind is float else []), *([type(None)] if default is None else []))
 
 
 def grid_points(path: Path) -> list[dict]:

@@ -1,6 +1,7 @@
 """The ground floor: what installs, what imports, what is promised in more than one file."""
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -90,3 +91,21 @@ def test_ci_runs_the_readmes_command_and_nothing_else(root):
     lines = [line for line in (root / ".ci" / "run").read_text().splitlines() if line and line[0] != "#"]
     assert lines == ['cd "$(dirname "$0")/.." && exec make test']
     assert "make test" in (root / "README.md").read_text()
+
+
+def test_readme_says_only_what_works(root, capsys):
+    from dagsvm_lab.cli import _parser
+
+    text = (root / "README.md").read_text()
+    commands = [shlex.split(line, comments=True) for line in re.findall(r"^    (dagsvm-lab .*)$", text, re.M)]
+    assert len(commands) >= 8
+    for command in commands:
+        assert _parser().parse_args(command[1:]).run
+    example = re.search(r"```python\n(.*?)```", text, re.S)[1]
+    exec(example.replace("4000", "500"), {})
+    assert re.fullmatch(r"(\w+SVC: [\d.]+% wrong, \d+ kernel evaluations a letter\n){2}", capsys.readouterr().out)
+    for path in re.findall(r"\]\(([^)]+)\)", text):
+        assert (root / path).exists(), path
+    makefile = (root / "Makefile").read_text()
+    for target in re.findall(r"\bmake (\w+)\b", text):
+        assert re.search(rf"^{target}:", makefile, re.M), target

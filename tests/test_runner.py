@@ -64,7 +64,7 @@ def test_wrong_parameters_are_refused_by_name(notebook, tmp_path, capsys):
 
 
 def test_right_parameters_are_taken(notebook):
-    words = {"datasets": "[usps, letter]", "seed": "7", "rate": "1", "profile": "full"}
+    words = {"datasets": "usps,letter", "seed": "7", "rate": "1", "profile": "full"}
     given = {name: runner.parse_value(word) for name, word in words.items()}
     assert runner.checked_parameters(notebook("02_small"), given) == {
         "datasets": ["usps", "letter"], "seed": 7, "rate": 1, "profile": "full",
