@@ -235,7 +235,7 @@ def test_complaints_name_what_is_wrong(notebook):
         (lambda nb: nb.metadata.update(papermill={}), "metadata"),
         (lambda nb: nb.cells[1].update(outputs=[]), "no outputs"),
         (lambda nb: nb.cells[1].outputs[0].update(name="stderr"), "warning"),
-        (lambda nb: nb.cells[1].outputs[0].update(text="see /home/me/data"), "absolute path"),
+        (lambda nb: nb.cells[1].outputs[0].update(text="see /usr/lib/data"), "absolute path"),
         (lambda nb: nb.cells[2].update(source=f"open('{project_root()}')"), "absolute path"),
         (lambda nb: nb.cells[2].outputs.append(nbformat.v4.new_output("error", ename="E")), "error"),
     ]:
