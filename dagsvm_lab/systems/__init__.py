@@ -4,6 +4,7 @@ from .adaptive import AdaptiveDAGSVC
 from .codes import ECOCSVC
 from .dcsvm import DCSVC
 from .ddag import DAGSVC
+from .direct import CrammerSingerSVC, WestonWatkinsSVC
 from .posterior import PosteriorSVC
 from .rest import OneVsRestSVC
 from .trees import BinaryTreeSVC, DecisionTreeSVC
@@ -13,6 +14,7 @@ __all__ = [
     "AdaptiveDAGSVC",
     "AndGateSVC",
     "BinaryTreeSVC",
+    "CrammerSingerSVC",
     "DAGSVC",
     "DCSVC",
     "DecisionTreeSVC",
@@ -20,4 +22,5 @@ __all__ = [
     "MaxWinsSVC",
     "OneVsRestSVC",
     "PosteriorSVC",
+    "WestonWatkinsSVC",
 ]
