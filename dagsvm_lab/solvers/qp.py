@@ -238,52 +238,59 @@ def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
         return False, _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _polish(gram, s, p, u, alpha, low, high, tol, rounds=30, largest=2000) -> np.ndarray:
-    """The best feasible alpha near the interior one, by the rule at the top."""
+def _polish(gram, s, p, u, alpha, low, high, tol, rounds=200, largest=2000) -> np.ndarray:
+    """The best feasible alpha near the interior one, by the rule at the top: a primal active-set method."""
     best, best_key = None, None
 
-    def judge(candidate):
+    def judge() -> np.ndarray:
         nonlocal best, best_key
-        f = gram @ (s * candidate)
-        c = measure(f, s, p, u, candidate, noise=rounding(gram, candidate))
+        f = gram @ (s * alpha)
+        c = measure(f, s, p, u, alpha, noise=rounding(gram, alpha))
         wide = c.gap > tol * abs(c.objective)
         key = (wide, c.gap if wide else c.kkt_violation)
         if best is None or key < best_key:
-            best, best_key = candidate, key
-        return s * (f + c.bias) - p
+            best, best_key = alpha.copy(), key
+        return s * p - f
 
-    def feasible(candidate):
-        """`candidate` inside its box, its heavier side scaled down until the two sides balance."""
-        candidate = np.clip(candidate, 0.0, u)
-        balance = s @ candidate
-        heavy = s * balance > 0
-        if heavy.any():
-            candidate[heavy] *= 1 - abs(balance) / candidate[heavy].sum()
-        return candidate
-
-    judge(feasible(alpha))
-    state = np.where(high, 1, np.where(low, -1, 0))
-    alpha = np.where(high, u, np.where(low, 0.0, alpha))
+    alpha = _balanced(np.where(high, u, np.where(low, 0.0, np.clip(alpha, 0.0, u))), s, u)
+    free = (alpha > 0) & (alpha < u)
+    v = judge()
     for _ in range(rounds):
-        free = np.flatnonzero(state == 0)
-        if 0 < len(free) <= largest:
-            residual = (s * p - gram @ (s * alpha))[free]
-            ones = np.ones((len(free), 1))
-            bordered = np.block([[gram.block(free), ones], [ones.T, np.zeros((1, 1))]])
-            step = _solve(bordered, np.append(residual, -(s @ alpha)))[:-1]
-            alpha[free] += s[free] * step
-        under, over = alpha < 0, alpha > u
-        if under.any() or over.any():
-            state[under], state[over] = -1, 1
-            alpha = np.clip(alpha, 0.0, u)
-            continue
-        margin = judge(feasible(alpha))
-        noise = 1e-12 * (1 + np.abs(margin + p).max())
-        wrong = ((state < 0) & (margin < -noise)) | ((state > 0) & (margin > noise))
-        if not wrong.any():
+        F = np.flatnonzero(free)
+        if 0 < len(F) <= largest:
+            ones = np.ones((len(F), 1))
+            bordered = np.block([[gram.block(F), ones], [ones.T, np.zeros((1, 1))]])
+            step = s[F] * _solve(bordered, np.append(v[F], -(s @ alpha)))[:-1]
+            room = np.where(step < 0, alpha[F], u[F] - alpha[F])
+            length = np.divide(room, np.abs(step), out=np.full(len(F), np.inf), where=step != 0)
+            t = min(1.0, length.min())
+            alpha[F] = np.clip(alpha[F] + t * step, 0.0, u[F])
+            first = length <= t
+            alpha[F[first]] = np.where(step[first] < 0, 0.0, u[F[first]])
+            free[F[first]] = False
+            v = judge()
+            if t < 1:
+                continue
+        # the worst pair outside F joins it, as SMO would choose it
+        up = free | np.where(s > 0, alpha < u, alpha > 0)
+        down = free | np.where(s > 0, alpha > 0, alpha < u)
+        pair = [np.where(up, v, -np.inf).argmax(), np.where(down, v, np.inf).argmin()]
+        if v[pair[0]] - v[pair[1]] <= 1e-12 * np.abs(v).max() or free[pair].all():
             break
-        state[wrong] = 0
+        free[pair] = True
     return best
+
+
+def _balanced(alpha, s, u) -> np.ndarray:
+    """`alpha` with sum s alpha = 0: by vectors strictly inside their box if they can make up the difference."""
+    excess = s @ alpha
+    heavy, inside = s * excess > 0, (alpha > 0) & (alpha < u)
+    for move, room in ((heavy & inside, -alpha), (~heavy & inside, u - alpha), (heavy, -alpha)):
+        total = np.abs(room[move]).sum()
+        if 0 < abs(excess) <= total < np.inf:
+            alpha[move] += room[move] * (abs(excess) / total)
+            break
+    return alpha
 
 
 def polynomial_factor(X, degree: int = 1, gamma: float = 1.0, coef0: float = 0.0) -> np.ndarray:
