@@ -7,10 +7,10 @@ from math import ceil
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold
 
 from ..datasets import load, standardise_like_training
+from ..datasets.cards import card_of
 from ..graphs import Ballot, costs, votes, won
 from ..systems import DAGSVC, DCSVC, BinaryTreeSVC
 from ..systems.adaptive import adaptive_graph, dbtc_matrix
@@ -29,6 +29,7 @@ from .don2018 import (
     e1071_scaled,
     rows_of,
     splits,
+    spread,
     trial,
     trials_of,
 )  # fmt: skip
@@ -110,9 +111,11 @@ def denominators(printed: pd.DataFrame) -> pd.DataFrame:
     accuracies = [c for c in printed if c.startswith("acc_")]
     rows = []
     for name, *values in printed[["dataset", *accuracies]].itertuples(index=False):
-        if RUN[name].sample or RUN[name].trials or not available([name]):
+        source = RUN[name]
+        if source.sample or source.trials:
             continue  # of so many rows nearly every printed number is a fraction
-        n = 303 if name == "heart" else len(rows_of(AS_RUN, name)[1])  # all its rows, those with a missing value too
+        count = card_of(source.loader).rows
+        n = 6 * source.options["n_per_class"] if name == "artificial" else count.get(source.part) or sum(count.values())
         pooled = 11 * ceil(n / 10)
         fits = [_are_fractions(values, m) for m in (pooled, pooled - 1, 10 * ceil(n / 5))]
         rows.append((name, n, pooled, *("yes" if fit else "no" for fit in fits)))
@@ -235,7 +238,7 @@ def pareto(chosen: pd.DataFrame, profile: str, seed: int = 0, trials: int = 1, n
         for line in mine.itertuples()
         for k in range(1 if RUN[line.dataset].trials else trials)
     ]
-    rows = [row for rows in Parallel(n_jobs, batch_size=1)(delayed(_pareto_of)(*job) for job in jobs) for row in rows]
+    rows = [row for rows in spread(_pareto_of, jobs, n_jobs) for row in rows]
     return pd.DataFrame(rows).groupby(["dataset", "system"], sort=False).mean().reset_index()
 
 
