@@ -14,26 +14,26 @@ TREES = {"svm_cbts": ("c-BTS", ORANGE), "btppsvm": ("BTPPSVM", BLUE), "dagsvm": 
 
 
 def planes(X: np.ndarray, y: np.ndarray, flipped: np.ndarray, fitted: dict, softness: Sequence[np.ndarray]):
-    """The 2-D picture: a panel for each system, with boundary, margins, ringed support vectors, |soft label| as size."""
+    """The 2-D picture: a panel a system: boundary, margins, ringed support vectors, |soft label| as size."""
     fig, axes = figure(1, len(fitted), size=(3.1 * len(fitted), 3.3), sharex=True, sharey=True)
-    u, v = np.meshgrid(
-        np.linspace(*X[:, 0][[X[:, 0].argmin(), X[:, 0].argmax()]], 120), np.linspace(X[:, 1].min(), X[:, 1].max(), 120)
-    )
+    u, v = np.meshgrid(*(np.linspace(column.min(), column.max(), 60) for column in X.T))
     for ax, (title, est), soft in zip(axes, fitted.items(), softness, strict=True):
         f = est.decision_function(np.column_stack([u.ravel(), v.ravel()])).reshape(u.shape)
         ax.contourf(u, v, f, levels=[-1e9, 0, 1e9], colors=[SKY, ORANGE], alpha=0.18)
-        ax.contour(u, v, f, levels=[-1, 0, 1], colors="0.3", linestyles=["--", "-", "--"], linewidths=[0.7, 1.5, 0.7])
-        for label, colour in ((0, BLUE), (1, RED)):
-            here = y == label
-            ax.scatter(*X[here].T, s=4 + 16 * np.abs(soft[here]), c=colour, lw=0, rasterized=True)
-        ax.scatter(*X[flipped].T, s=34, marker="x", c="black", lw=0.8, rasterized=True)
-        ax.scatter(*X[est.support_].T, s=46, facecolors="none", edgecolors="0.25", lw=0.6, rasterized=True)
+        lines = {"linestyles": ["--", "-", "--"], "linewidths": [0.7, 1.5, 0.7]}
+        ax.contour(u, v, f, levels=[-1, 0, 1], colors="0.3", **lines)
+        sure = np.ceil(4 * np.abs(soft)).clip(1)  # in four sizes: markers of one plot are one shape in the file
+        for size in np.unique(sure):
+            for label, colour in ((0, BLUE), (1, RED)):
+                ax.plot(*X[(y == label) & (sure == size)].T, "o", ms=1.2 + 0.8 * size, mew=0, color=colour)
+        ax.plot(*X[flipped].T, "x", ms=6, mew=0.8, color="black")
+        ax.plot(*X[est.support_].T, "o", ms=7, mew=0.6, mfc="none", mec="0.25")
         ax.set_title(f"{title}: {len(est.support_)} SVs")
         ax.set(xticks=[], yticks=[])
     return fig
 
 
-def ratio_map(ratio: np.ndarray, names: Sequence, title: str):
+def ratio_map(ratio: np.ndarray, names: Sequence):
     """Fisher ratio of every pair of classes; the largest and the smallest are marked."""
     fig, ax = figure(size=(5.6, 4.8))
     shown = np.where(np.eye(len(ratio), dtype=bool), np.nan, ratio)
@@ -44,7 +44,8 @@ def ratio_map(ratio: np.ndarray, names: Sequence, title: str):
     ax.set_xticks(range(len(names)), names, fontsize=7)
     ax.set_yticks(range(len(names)), names, fontsize=7)
     fig.colorbar(image, ax=ax, label="Fisher ratio $r_{ij}$ (Eq. 4)")
-    ax.set_title(title)
+    i, j = np.argwhere(shown == np.nanmax(shown))[0]
+    ax.set_title(f"First to be parted: {names[i]} and {names[j]}, the two farthest from each other")
     legend = fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     legend.get_frame().set(facecolor="0.7", visible=True)
     legend.set_frame_on(True)
@@ -87,9 +88,8 @@ def neighbours(table: pd.DataFrame):
         top.plot(rows["k"], rows["knn_error_pct"], "--", color=GREY, label="k-NN alone")
         low.plot(rows["k"], rows["support_vectors"], "o-", ms=3, color=BLUE)
         low.plot(rows["k"], rows["oao_support_vectors"], "s-", ms=3, color=GREEN)
-        low.set_ylim(0, None)
-        top.set(title=SETS[name], ylim=(0, None))
-        low.set(xlabel="neighbours k", xticks=range(1, 12, 2))
+        top.set(title=SETS[name], ylim=(0, 1.08 * rows[["error_pct", "oao_error_pct", "knn_error_pct"]].max().max()))
+        low.set(xlabel="neighbours k", xticks=range(1, 12, 2), ylim=(0, 1.15 * rows["oao_support_vectors"].max()))
     axes[0, 0].set_ylabel("test error (%)")
     axes[1, 0].set_ylabel("support vectors")
     fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)

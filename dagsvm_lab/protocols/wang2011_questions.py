@@ -5,21 +5,22 @@ Every function takes splits and trained banks (`wang2011.Split`, `wang2011.Pairs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ..graphs import Ballot, DecisionGraph, GraphTooLarge, votes
 from ..kernels import Kernel
-from ..machines import pair_index, train
+from ..machines import pair_code, pair_index, train
+from ..systems.base import Sample
 from ..systems.posterior import Neighbourhood
 from ..systems.trees import PAIRS, Geometry, Group, fisher_ratios
 from ..verdicts import published
 from .wang2011 import SYSTEMS, TREES, K, Pairs, Split, bank_of, grow, measure, neighbourhood
 
-MAX_NODES = 20_000
-BANDS = (0.0, 0.1, 0.25, 0.5, 1.0)
+MAX_NODES = 30_000
+BANDS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 LABELS: dict[str, Callable] = {  # what a machine is told, from its soft label y and the class's sign s
     "soft (Eq. 1)": lambda y, s: y,
     "sign of y": lambda y, s: np.sign(y),
@@ -60,42 +61,53 @@ def readings(here: Split, C: float, gamma: float, n_jobs: int = 2) -> pd.DataFra
     return pd.DataFrame(rows).round(2)
 
 
+def at_bound(pairs: Pairs, C: float) -> float:
+    """Per cent of the ordinary machines' coefficients that lie at the bound C."""
+    return 100 * float(np.mean(np.abs(pairs.bank.coef.data) >= C * (1 - 1e-9)))
+
+
 def bands(here: Split, banks: dict[str, Pairs], widths: Sequence[float] = BANDS) -> pd.DataFrame:
-    """Both trees as the band grows whose samples go both ways; a tree beyond MAX_NODES is left out."""
+    """Both trees as the band grows whose samples go both ways."""
     rows = []
     for system, (labels, pair) in TREES.items():
-        for band in widths:
-            found = _tree(here, banks[labels], pair=pair, band=band)
+        for band, found in _widening(here, banks[labels], widths, pair):
             rows.append({"dataset": here.name, "system": system, "band": band, **found})
-    return pd.DataFrame(rows).dropna(subset="accuracy_pct").round(3)
+    return pd.DataFrame(rows).round(3)
 
 
-def _tree(here: Split, pairs: Pairs, **rule) -> dict:
-    try:
-        graph = grow(here, pairs, max_nodes=MAX_NODES, **rule)
-    except GraphTooLarge:
-        return {"nodes": np.nan, "accuracy_pct": np.nan}
-    return {"nodes": graph.n_nodes, **measure(here, pairs, graph)}
+def _widening(here: Split, pairs: Pairs, widths: Sequence[float], pair: str) -> Iterator[tuple[float, dict]]:
+    """Each band with its tree's measures, up to the first tree beyond MAX_NODES: wider bands make larger ones."""
+    for band in widths:
+        try:
+            graph = grow(here, pairs, pair=pair, band=band, max_nodes=MAX_NODES)
+        except GraphTooLarge:
+            return
+        yield band, {"nodes": graph.n_nodes, **measure(here, pairs, graph)}
 
 
-def frontier(here: Split, banks: dict[str, Pairs], C: float, gamma: float, n_jobs: int = 2) -> pd.DataFrame:
+def frontier(
+    here: Split, banks: dict[str, Pairs], near: Neighbourhood, C: float, gamma: float, n_jobs: int = 2
+) -> pd.DataFrame:
     """Machines and accuracy of every reading of the tree: which pair, which labels, who goes both ways, who decides."""
-    rules = [{"band": b} for b in BANDS] + [{"follow": share} for share in (0.02, 0.05, 0.1, 0.2, 0.5)]
+    rules = [{"follow": share} for share in (0.02, 0.05, 0.1, 0.2, 0.5)]
     rules += [{"routing": "classes", "follow": share} for share in (0.05, 0.1, 0.2)]
     rows = []
     for labels, pairs in banks.items():
         for pair in PAIRS:
             about = {"dataset": here.name, "labels": labels, "pair": pair}
+            for band, found in _widening(here, pairs, BANDS, pair):
+                rows.append({**about, "reading": f"band {band}", **found})
             for rule in rules:
                 text = ", ".join(f"{name} {value}" for name, value in rule.items())
-                rows.append({**about, "reading": text, **_tree(here, pairs, pair=pair, **rule)})
+                graph = grow(here, pairs, pair=pair, max_nodes=MAX_NODES, **rule)
+                rows.append({**about, "reading": text, "nodes": graph.n_nodes, **measure(here, pairs, graph)})
             tree = grow(here, pairs, pair=pair)
-            for band in (0.1, 0.25, 0.5):
+            for band in (0.1, 0.25):
                 rows.append({**about, "reading": f"both ways at test {band}", **both_ways(here, pairs, tree, band)})
-            if labels == "ordinary":
-                found = retrained(here, grow(here, pairs, pair=pair, routing="classes", follow=0.5), C, gamma, n_jobs)
-                rows.append({**about, "reading": "retrained on groups", **found})
-    return pd.DataFrame(rows).dropna(subset="accuracy_pct").round(3)
+            split = grow(here, pairs, pair=pair, routing="classes", follow=0.5)
+            found = retrained(here, split, C, gamma, near if labels == "posterior" else None, n_jobs)
+            rows.append({**about, "reading": "retrained on groups", **found})
+    return pd.DataFrame(rows).round(3)
 
 
 def both_ways(here: Split, pairs: Pairs, graph: DecisionGraph, band: float) -> dict:
@@ -126,7 +138,9 @@ def both_ways(here: Split, pairs: Pairs, graph: DecisionGraph, band: float) -> d
             "mean_path": met.sum(axis=1).mean()}  # fmt: skip
 
 
-def retrained(here: Split, tree: DecisionGraph, C: float, gamma: float, n_jobs: int = 2) -> dict:
+def retrained(
+    here: Split, tree: DecisionGraph, C: float, gamma: float, near: Neighbourhood | None = None, n_jobs: int = 2
+) -> dict:
     """A tree in which no class goes both ways, each node's machine trained anew between the classes left and right."""
     inner = np.flatnonzero(tree.machine >= 0)
     sides = (tree.possible[part[inner]].astype(np.int8) for part in (tree.right, tree.left))
@@ -134,7 +148,8 @@ def retrained(here: Split, tree: DecisionGraph, C: float, gamma: float, n_jobs: 
     number = np.full(tree.n_nodes, -1)
     number[inner] = np.arange(len(inner))
     graph = DecisionGraph.from_arrays(number, tree.left, tree.right, tree.label, tree.possible, n_machines=len(inner))
-    bank = train(here.X, here.y, code, Kernel("rbf", gamma), C, n_jobs=n_jobs)
+    soft = near.soft_labels(code) if near else None
+    bank = train(here.X, here.y, code, Kernel("rbf", gamma), C, soft=soft, n_jobs=n_jobs)
     pairs = Pairs(bank, bank.decision(here.X_test))
     return {"nodes": graph.n_nodes, **measure(here, pairs, graph)}
 
@@ -282,6 +297,7 @@ def plane(n: int = 200, flipped: float = 0.1, seed: int = 0) -> tuple[np.ndarray
     return X, np.where(flip, 1 - y, y), flip
 
 
-def near_of(X: np.ndarray, y: np.ndarray, **options) -> Neighbourhood:
-    """The posteriors of bare arrays with labels 0, 1, ..."""
-    return neighbourhood(Split("", X, y, X, y, tuple(np.unique(y))), **options)
+def told(X: np.ndarray, y: np.ndarray, **options) -> np.ndarray:
+    """Soft labels of two classes' points (Eq. 2), positive for the first class; options as of `Neighbourhood`."""
+    near = Neighbourhood(Sample(X, y, Kernel(), None, None), 2, **options)
+    return near.soft_labels(pair_code(2))(0, np.arange(len(y)), None)
