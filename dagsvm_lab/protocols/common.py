@@ -1,4 +1,4 @@
-"""What the protocols of several papers need: splits, timing, paired tests, and the published | recorded | fresh table."""
+"""What the protocols of several papers need: splits, timing, paired tests, the published | recorded | fresh table."""
 
 from __future__ import annotations
 

@@ -1,0 +1,172 @@
+"""Training in Platt, Cristianini and Shawe-Taylor 2000: how kernels were chosen, how time grows, Covertype's coding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+
+from ..datasets import Dataset, load
+from ..graphs import costs
+from ..kernels import Kernel
+from ..machines import pair_code, rest_code, train
+from .common import slope, stratified_split, timed
+from .platt2000 import METHODS, decisions, gaussian, graph_of, stored_size
+
+
+def validation_parts(data: Dataset, share: float = 1.0, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """(X, y) to train on and (X, y) to validate on: 70 % and 30 % of the training rows, or the set's validation rows.
+
+    `share` first draws that part of the rows, class by class.
+    """
+    X, y = data.X_train, data.y_train
+    if data.X_valid is None:
+        a, b = stratified_split(y, 0.7, seed)
+        parts = X[a], y[a], X[b], y[b]
+    else:
+        parts = X, y, data.X_valid, data.y_valid
+    if share < 1:
+        a, b = (stratified_split(part, share, seed)[0] for part in (parts[1], parts[3]))
+        parts = parts[0][a], parts[1][a], parts[2][b], parts[3][b]
+    return parts
+
+
+def gaussians(steps: Iterable[int]) -> list[dict]:
+    """Gaussian kernels of sigma^2 = 0.1 x 2^k, the grid that Table 1's widths for USPS and Letter lie on."""
+    widths = [float(np.sqrt(0.1 * 2.0**k)) for k in steps]
+    return [{"kernel": "rbf", "degree": np.nan, "sigma": s, "machine": gaussian(s)} for s in widths]
+
+
+def polynomials(X: np.ndarray, degrees: Iterable[int] = range(1, 7)) -> list[dict]:
+    """(x.y / s)^d and (x.y / s + 1)^d with s the mean |x|^2: the paper gives no scale; with this one K(x, x) is about
+    1 or 2^d."""
+    scale = 1.0 / float(np.mean(np.einsum("ij,ij->i", X, X, dtype=float)))
+    forms = {"poly": 0.0, "poly + 1": 1.0}
+    return [{"kernel": name, "degree": d, "sigma": np.nan, "machine": Kernel("poly", scale, d, one)}
+            for name, one in forms.items() for d in degrees]  # fmt: skip
+
+
+def selection(
+    name: str, kernels: Callable[[np.ndarray], list[dict]], Cs: Sequence[float], share: float = 1.0, seed: int = 0,
+    n_jobs: int = 2, max_iter: int = 200_000,
+) -> pd.DataFrame:  # fmt: skip
+    """Validation error (%) of every kernel, C and method; `stopped` counts machines that ended at `max_iter` steps."""
+    X, y, V, w = validation_parts(load(name, scaled=True), share, seed)
+    classes, codes = np.unique(y, return_inverse=True)
+    truth, n, rows = np.searchsorted(classes, w), len(classes), []
+    for kernel in kernels(X):
+        for C in Cs:
+            for code, methods in ((rest_code(n), METHODS[:1]), (pair_code(n), METHODS[1:])):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    bank = train(X, codes, code, kernel["machine"], C, n_jobs=n_jobs, max_iter=max_iter)
+                f = decisions(bank, V)
+                for method in methods:
+                    error = 100 * np.mean(graph_of(method, n).run(f)[0] != truth)
+                    rows.append({"dataset": name, "method": method, **kernel, "C": C, "validation_error_pct": error,
+                                 "train_rows": len(y), "stopped": int((~bank.converged).sum())})  # fmt: skip
+    return pd.DataFrame(rows).drop(columns="machine")
+
+
+def choose(table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with the column `chosen`: the least validation error of each data set and method, the first of equals."""
+    best = table.groupby(["dataset", "method"])["validation_error_pct"].idxmin()
+    return table.assign(chosen=table.index.isin(best))
+
+
+def flatness(table: pd.DataFrame, within: float = 0.5) -> pd.DataFrame:
+    """For each data set and method: the best Gaussian and polynomial errors, and how many Gaussian settings are within
+    `within` points of the best."""
+    rows = []
+    for (name, method), part in table.groupby(["dataset", "method"], sort=False):
+        round_, other = part[part["kernel"] == "rbf"], part[part["kernel"] != "rbf"]
+        best = round_["validation_error_pct"].min()
+        near = (round_["validation_error_pct"] <= best + within).sum()
+        least = other["validation_error_pct"].min() if len(other) else np.nan
+        rows.append((name, method, best, least, int(near), len(round_)))
+    columns = ["dataset", "method", "gaussian_pct", "polynomial_pct", "settings_near_best", "settings"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def with_exponents(table: pd.DataFrame, over: str) -> pd.DataFrame:
+    """`table` with the log-log slope of seconds over the column `over`, for each solver and kind."""
+    groups = table.groupby(["solver", "kind"])
+    slopes = {key: slope(part[over], part["seconds"]) for key, part in groups}
+    return table.assign(exponent=[slopes[key] for key in zip(table["solver"], table["kind"], strict=True)])
+
+
+def _clock(X, codes, code, kernel: Kernel, C: float, repeats: int) -> dict[str, float]:
+    """Seconds of our solver, and of LIBSVM with a machine for each row of the coding matrix."""
+    from sklearn.svm import SVC
+
+    def libsvm() -> None:
+        for row in code:
+            used = np.flatnonzero(row[codes])
+            SVC(C=C, gamma=kernel.gamma, cache_size=1000).fit(X[used], row[codes[used]])
+
+    ours = timed(lambda: train(X, codes, code, kernel, C, n_jobs=1), repeats)[1]
+    return {"smo": ours, "libsvm": timed(libsvm, repeats)[1]}
+
+
+def pair_times(sizes: Sequence[int], repeats: int = 2, seed: int = 0) -> pd.DataFrame:
+    """Seconds to train one machine, Covertype's classes 1 against 2, on m rows that Table 1 does not train on."""
+    data = load("covertype", scaled=True)
+    rows = np.flatnonzero(data.y_test <= 2)
+    rows = np.random.default_rng(seed).choice(rows, max(sizes), replace=False)
+    X, codes = data.X_test[rows].astype(float), data.y_test[rows] - 1
+    found = [{"solver": solver, "kind": "pair-over-m", "n_classes": 2, "m": m, "seconds": s}
+             for m in sizes
+             for solver, s in _clock(X[:m], codes[:m], pair_code(2), gaussian(1.0), 10.0, repeats).items()]  # fmt: skip
+    return with_exponents(pd.DataFrame(found), "m")
+
+
+def system_times(ns: Sequence[int], m: int, repeats: int = 2, seed: int = 0) -> pd.DataFrame:
+    """Seconds to train 1-v-r and 1-v-1 systems on the same number m of MNIST rows, as N of its ten digits take part."""
+    data, rng, found = load("mnist", scaled=True), np.random.default_rng(seed), []
+    for n in ns:
+        each = m // n
+        rows = np.concatenate([rng.choice(np.flatnonzero(data.y_train == c), each, replace=False) for c in range(n)])
+        X, codes = data.X_train[rows], data.y_train[rows].astype(int)
+        for kind, code in (("1-v-r-over-n", rest_code(n)), ("1-v-1-over-n", pair_code(n))):
+            for solver, s in _clock(X, codes, code, gaussian(1.0), 10.0, repeats).items():
+                found.append({"solver": solver, "kind": kind, "n_classes": n, "m": m, "seconds": s})
+    return with_exponents(pd.DataFrame(found), "n_classes")
+
+
+def codings() -> dict[str, Callable[[Dataset], tuple[np.ndarray, np.ndarray]]]:
+    """Readings of "zero mean and unit variance" and "1-of-n code": functions that give (training rows, test rows)."""
+
+    def coded(data: Dataset, weight: float, moments=None) -> tuple[np.ndarray, np.ndarray]:
+        known = data.X_train if moments is None else moments(data)
+        mean, deviation = known[:, :10].mean(axis=0, dtype=float), known[:, :10].std(axis=0, dtype=float)
+        place = lambda X: np.hstack([(X[:, :10] - mean) / deviation, weight * X[:, 10:]])  # noqa: E731
+        return place(data.X_train), place(data.X_test)
+
+    return {
+        "codes 0 and 1": lambda data: coded(data, 1.0),
+        "codes 0 and 1/2": lambda data: coded(data, 0.5),
+        "moments of all 581,012 rows": lambda data: coded(data, 1.0, lambda d: d.X),
+        "codes 0 and 2 (-1 and 1)": lambda data: coded(data, 2.0),
+        "no codes": lambda data: coded(data, 0.0),
+    }
+
+
+def covertype_codings(names: Sequence[str], test_rows: int = 20_000, seed: int = 0, n_jobs: int = 2) -> pd.DataFrame:
+    """Covertype's Max Wins and DAGSVM numbers under other readings of its coding, on a sample of the test rows."""
+    data, rows = load("covertype"), []
+    keep = np.sort(np.random.default_rng(seed).choice(len(data.y_test), test_rows, replace=False))
+    classes, codes = np.unique(data.y_train, return_inverse=True)
+    for name in names:
+        X, T = codings()[name](data)
+        bank = train(X, codes, pair_code(len(classes)), gaussian(1.0), 10.0, n_jobs=n_jobs)
+        f, truth = decisions(bank, T[keep]), np.searchsorted(classes, data.y_test[keep])
+        labels, paths, _ = graph_of("dagsvm", len(classes)).run(f)
+        wins = graph_of("max-wins", len(classes)).run(f)[0]
+        evaluations, size = costs(paths, bank.coef).kernel_evaluations.mean(), stored_size(bank) / 1000
+        errors = [100 * np.mean(answer != truth) for answer in (wins, labels)]
+        rows.append((name, len(bank.support), evaluations, size, *errors))
+    columns = ["coding", "unique_svs", "dag_evaluations", "size_k", "max_wins_error_pct", "dag_error_pct"]
+    return pd.DataFrame(rows, columns=columns)
