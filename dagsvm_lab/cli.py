@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 from .record import project_root
@@ -86,6 +87,9 @@ def _papers(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("stopped; --resume goes on from here", file=sys.stderr, flush=True)
         os._exit(130)  # threads may still be waiting for kernels that are gone
+    except (OSError, CancelledError) as error:
+        print(f"dagsvm-lab: no cluster at {args.scheduler}, or it went away: {error!r}", file=sys.stderr)
+        return 1
     failed = any(outcome.status == "failed" for outcome in outcomes)
     if args.refresh:
         for outcome in outcomes:

@@ -14,14 +14,14 @@ import json
 import logging
 import os
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from uuid import uuid4
 
 import nbformat
 import papermill
@@ -38,9 +38,14 @@ from .record import code_digest, data_digest, project_root, write_atomically, wr
 from .verdicts import WORDS
 
 PROFILES = ("quick", "full")
-KERNELS: set[int] = set()  # process ids of the kernels this process started
-STOPPING = threading.Event()
+BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to
+KERNELS: dict[int, str] = {}  # process id of each kernel this process started -> its batch
+STOPPED: set[str] = set()  # batches that are to end now
 OnCell = Callable[[str, int, int], None]  # job's label, cell k, of n
+
+
+class StoppedError(Exception):
+    """The batch of a job was stopped before the job was done."""
 
 
 class ParameterError(ValueError):
@@ -56,6 +61,7 @@ class Job:
     parameters: dict = field(default_factory=dict)
     timeout: float | None = None  # seconds for the whole notebook
     threads: int | None = None  # BLAS threads of its kernel
+    batch: str = ""  # by which it can be stopped
 
     @property
     def label(self) -> str:
@@ -225,7 +231,9 @@ class OwnKernel(AsyncKernelManager):
 
     async def start_kernel(self, **options) -> None:
         await self._async_start_kernel(**options)
-        KERNELS.add(self.provisioner.pid)
+        batch = KERNELS[self.provisioner.pid] = options["env"][BATCH]
+        if batch in STOPPED:
+            stop(batch)
 
 
 class OwnEngine(NBClientEngine):
@@ -242,7 +250,7 @@ class OwnEngine(NBClientEngine):
             on_cell_start=lambda cell, cell_index: on_cell(cell_index + 1, len(nb_man.nb.cells)),
         )
         threads = {"OPENBLAS_NUM_THREADS": str(job.threads)} if job.threads else {}
-        client.execute(cwd=str(job.notebook.parent), env=threads | os.environ)
+        client.execute(cwd=str(job.notebook.parent), env=threads | os.environ | {BATCH: job.batch})
 
 
 papermill_engines.register("dagsvm_lab", OwnEngine)
@@ -274,8 +282,8 @@ def run_job(job: Job, on_cell: OnCell | None = None) -> Outcome:
             error = f"{type(failure).__name__}: {failure}"
             if at[0]:
                 _mark(part, at[0], failure)
-        if STOPPING.is_set():
-            raise KeyboardInterrupt
+        if job.batch in STOPPED:
+            raise StoppedError(job.label)
 
     write_atomically(job.executed, execute)
     seconds = round(time.monotonic() - start, 1)
@@ -299,10 +307,11 @@ def _sha(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def stop_kernels() -> None:
-    """Nothing; kills every kernel this process started, with the workers they started."""
+def stop(batch: str) -> None:
+    """Nothing; kills that batch's kernels in this process, now and when they start, with the workers they started."""
+    STOPPED.add(batch)
     for kernel in psutil.Process().children():
-        if kernel.pid in KERNELS:
+        if KERNELS.get(kernel.pid) == batch:
             with suppress(psutil.NoSuchProcess):
                 for process in [kernel, *kernel.children(recursive=True)]:
                     with suppress(psutil.NoSuchProcess):
@@ -376,9 +385,10 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
     else:
         client = None
         pool, extra = ThreadPoolExecutor(workers), (progress.cell,)
-    waiting = set()
+    waiting, batch = set(), uuid4().hex
     try:
-        waiting = {pool.submit(run_job, job, *extra) for job in jobs if job.executed not in outcomes}
+        todo = [replace(job, batch=batch) for job in jobs if job.executed not in outcomes]
+        waiting = {pool.submit(run_job, job, *extra) for job in todo}
         while waiting:
             done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             for outcome in (future.result() for future in done):
@@ -387,14 +397,12 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
             progress.draw()
         return [outcomes[job.executed] for job in jobs]
     except KeyboardInterrupt:
-        STOPPING.set()
-        pool.shutdown(wait=False, cancel_futures=True)
+        for future in waiting:
+            future.cancel()
+        stop(batch)
         if client:
-            client.run(stop_kernels)
-        end = time.monotonic() + 3
-        while not all(future.done() for future in waiting) and time.monotonic() < end:
-            stop_kernels()  # again and again: one may be starting just now
-            time.sleep(0.1)
+            client.run(stop, batch)
+        wait(waiting, timeout=3)
         sweep(folders)
         raise
     finally:
@@ -420,5 +428,8 @@ def summary(outcomes: list[Outcome], rows: int = 20) -> str:
     lines.append(", ".join(f"{n} {word}" for word, n in Counter(o.status for o in outcomes).items()))
     if words:
         lines.append("verdicts: " + ", ".join(f"{total[word]} {word}" for word in words))
-    places = sorted({str(o.job.out) for o in outcomes} | {str(o.job.results) for o in outcomes})
-    return "\n".join([*lines, f"executed notebooks, tables and figures: {os.path.commonpath(places)}"])
+    places = [os.path.commonpath(o.job.out for o in outcomes)]
+    tables = {str(path.parent.parent) for o in outcomes for path in o.files if path.parent != o.job.out}
+    if tables and not all(Path(folder).is_relative_to(places[0]) for folder in tables):
+        places.append(os.path.commonpath(tables))
+    return "\n".join([*lines, f"executed notebooks, tables and figures: {', '.join(places)}"])
