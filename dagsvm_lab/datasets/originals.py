@@ -4,6 +4,7 @@ import gzip
 import io
 import lzma
 import os
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -62,7 +63,9 @@ def fetch_or_find(card: Card) -> list[bytes]:
     folder = Path(os.environ.get(FOLDER) or os.devnull).expanduser()
     if all((folder / file).is_file() for file in card.originals):
         return [read_verified(folder / file, digest, card.name) for file, digest in card.originals.items()]
-    import pooch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tqdm, which pooch imports, misses widgets in a notebook
+        import pooch
 
     pooch.get_logger().setLevel("WARNING")  # it would print the user's folders into notebooks
     try:
