@@ -88,6 +88,8 @@ def protocols(table: pd.DataFrame):
 
 def methods(summed: pd.DataFrame, columns: dict[str, str], title: str, groups: Sequence[Sequence[str]]):
     """Figures 4 to 7: a row of panels a quantity, a panel a group of sets, a bar a method."""
+    from matplotlib.ticker import LogLocator
+
     fig, axes = figure(len(columns), len(groups), size=(9.6, 2.5 * len(columns)), squeeze=False)
     for row, (column, label) in zip(axes, columns.items(), strict=True):
         for ax, names in zip(row, groups, strict=True):
@@ -102,6 +104,9 @@ def methods(summed: pd.DataFrame, columns: dict[str, str], title: str, groups: S
             ax.set_ylabel(label)
             if column != "accuracy_pct":
                 ax.set_yscale("log")
+                ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                ax.yaxis.set_major_formatter("{x:g}")
+                ax.yaxis.set_minor_formatter("")
     axes[0, -1].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
     fig.suptitle(title, x=0.02, ha="left", fontsize=10)
     return fig
@@ -161,7 +166,7 @@ def pareto(table: pd.DataFrame, columns: int = 5):
         ax.margins(0.15)
         ax.tick_params(labelsize=7)
         ax.locator_params(nbins=4)
-    fig.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(SYSTEMS))
+    fig.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(SYSTEMS))
     fig.supxlabel("unique support vectors met (kernel evaluations) a decision", fontsize=9)
     fig.supylabel("accuracy, %", fontsize=9)
     return fig
