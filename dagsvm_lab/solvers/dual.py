@@ -100,7 +100,7 @@ def measure(f, s, p, u, alpha, bias: float | None = None, noise: float = 0.0) ->
     dual = 0.5 * ((s * alpha) @ f) - p @ alpha
     # primal + dual, term by term so that nothing cancels: (u - a) xi + a max(0, -slack)
     slack = s * (v - bias)
-    slack[np.abs(slack) <= min(noise, 1e-6 * np.abs(p).max(initial=0.0))] = 0.0
+    slack[np.abs(slack) <= np.minimum(noise, 1e-6 * np.abs(p))] = 0.0
     room = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros(len(u)))
     gap = room.sum() - alpha @ np.minimum(slack, 0.0)
     return Certificate(float(dual), float(gap - dual), float(gap), float(violation), float(bias))

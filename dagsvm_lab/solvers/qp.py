@@ -100,7 +100,7 @@ def _cholesky(M: np.ndarray) -> Callable:
             return lambda r: linalg.cho_solve(L, r)
         except linalg.LinAlgError:
             pass
-    raise ArithmeticError("singular Newton matrix")  # cvxopt stops here with the point it has
+    raise ArithmeticError("singular Newton matrix")
 
 
 def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
@@ -140,7 +140,10 @@ def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
 
         def step(x, y, z):
             bz = vector(z)
-            t = solve(vector(x) + bounds(w * bz, "T"))
+            r = vector(x) + bounds(w * bz, "T")
+            if not np.isfinite(r).all():  # an unbounded program: cvxopt stops with the point it has
+                raise ArithmeticError("overflow")
+            t = solve(r)
             dy = linalg.lu_solve(schur, A @ t - vector(y))
             dx = t - columns @ dy
             x[:], y[:], z[:] = matrix(dx), matrix(dy), matrix(di * (bounds(dx) - bz))
@@ -183,10 +186,10 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None, factor=
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
         return build(given, s, p, u, alpha, 0, True)
     gram = given.centred(live)
-    convex, gram = _convex(gram, np.asarray(given.diagonal()).dtype == np.float32)
+    convex, smooth = _convex(gram, np.asarray(given.diagonal()).dtype == np.float32)
     best = None
-    for t in _scales(gram, p[live], u[live]):
-        alpha[live], steps = _solve_scaled(gram, s[live], p[live], u[live], t, tol)
+    for t in _scales(smooth, p[live], u[live]):
+        alpha[live], steps = _solve_scaled(gram if convex else smooth, smooth, s[live], p[live], u[live], t, tol)
         done = build(given, s, p, u, alpha.copy(), steps, convex)
         if best is None or done.gap < best.gap:
             best = done
@@ -195,7 +198,9 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None, factor=
     else:
         best = replace(best, converged=False)
     if not best.converged:
-        why = "badly conditioned, or not separable" if convex else "the kernel is not positive semidefinite"
+        why = "badly conditioned, or not separable"
+        if smooth is not gram:
+            why = "the kernel is not positive semidefinite" + (" beyond its rounding" if convex else "")
         warn(f"solve_qp: duality gap {best.gap:.2e} at objective {best.objective:.6g} ({why})")
     return best
 
@@ -209,13 +214,13 @@ def _scales(gram, p, u) -> list[float]:
     return [natural, np.sqrt(natural * bounds), bounds]
 
 
-def _solve_scaled(gram, s, p, u, t, tol) -> tuple[np.ndarray, int]:
-    """(alpha, steps) through x = alpha / t and an objective of order one, polished."""
+def _solve_scaled(gram, smooth, s, p, u, t, tol) -> tuple[np.ndarray, int]:
+    """(alpha, steps) through x = alpha / t and an objective of order one; `smooth` is convex, `gram` polishes."""
     size = np.abs(p).max() or 1.0
     scale = t / size
     x, low, high, steps = interior_point(
-        lambda x: scale * s * (gram @ (s * x)),
-        lambda D: gram.solver(D, scale, s),
+        lambda x: scale * s * (smooth @ (s * x)),
+        lambda D: smooth.solver(D, scale, s),
         -p / size,
         s[None, :],
         [0.0],
@@ -226,16 +231,22 @@ def _solve_scaled(gram, s, p, u, t, tol) -> tuple[np.ndarray, int]:
 
 
 def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
-    """(whether the centred matrix is positive semidefinite, it or else its positive part)."""
+    """(whether the matrix is positive semidefinite up to its precision, its positive part)."""
     if isinstance(gram, _Factor):
         return True, gram
-    tiny = (1e-5 if single else 1e-10) * np.trace(gram.K) + np.finfo(float).tiny
-    try:
-        np.linalg.cholesky(gram.K + tiny * np.eye(len(gram.K)))
+    trace = np.trace(gram.K) + np.finfo(float).tiny
+
+    def positive(share):
+        try:
+            np.linalg.cholesky(gram.K + share * trace * np.eye(len(gram.K)))
+            return True
+        except np.linalg.LinAlgError:
+            return False
+
+    if positive(1e-15):
         return True, gram
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(gram.K)
-        return False, _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    values, vectors = np.linalg.eigh(gram.K)
+    return positive(1e-5 if single else 1e-10), _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _polish(gram, s, p, u, alpha, low, high, tol, rounds=200, largest=2000) -> np.ndarray:
@@ -243,6 +254,7 @@ def _polish(gram, s, p, u, alpha, low, high, tol, rounds=200, largest=2000) -> n
     best, best_key = None, None
 
     def judge() -> np.ndarray:
+        """v at alpha, which is kept if it is the best yet."""
         nonlocal best, best_key
         f = gram @ (s * alpha)
         c = measure(f, s, p, u, alpha, noise=rounding(gram, alpha))
@@ -268,6 +280,7 @@ def _polish(gram, s, p, u, alpha, low, high, tol, rounds=200, largest=2000) -> n
             first = length <= t
             alpha[F[first]] = np.where(step[first] < 0, 0.0, u[F[first]])
             free[F[first]] = False
+            alpha = _balanced(alpha, s, u)
             v = judge()
             if t < 1:
                 continue
@@ -287,7 +300,7 @@ def _balanced(alpha, s, u) -> np.ndarray:
     heavy, inside = s * excess > 0, (alpha > 0) & (alpha < u)
     for move, room in ((heavy & inside, -alpha), (~heavy & inside, u - alpha), (heavy, -alpha)):
         total = np.abs(room[move]).sum()
-        if 0 < abs(excess) <= total < np.inf:
+        if 1e-14 * alpha.sum() < abs(excess) <= total < np.inf:  # less is rounding
             alpha[move] += room[move] * (abs(excess) / total)
             break
     return alpha
@@ -357,14 +370,29 @@ def _ball(K, tol) -> tuple[np.ndarray, float]:
     )
     c[low] = 0.0
     c /= c.sum()
-    return c, float(diagonal @ c - c @ (gram @ c))
+    # the points that hold the ball are equally far from its centre: that they are exactly, if it can be had
+    F = np.flatnonzero(~low)
+    bordered = np.block([[2 * gram.block(F), np.ones((len(F), 1))], [np.ones((1, len(F))), np.zeros((1, 1))]])
+    exact = np.zeros(len(K))
+    exact[F] = np.maximum(_solve(bordered, np.append(diagonal[F], 1.0))[:-1], 0.0)
+
+    def squares(c):
+        """(square radius of the ball around c, square radius that none can be below)."""
+        moment = gram @ c
+        return (diagonal - 2 * moment).max() + c @ moment, diagonal @ c - c @ moment
+
+    if abs(exact.sum() - 1) < 1e-12 and np.subtract(*squares(exact)) < np.subtract(*squares(c)):
+        c = exact
+    return c, float(squares(c)[1])
 
 
-def _solve(M, r):
+def _solve(M, r, small: int = 400):
     """Solution of the symmetric M x = r; the smallest one where M is singular."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", linalg.LinAlgWarning)
-        try:
-            return linalg.solve(M, r, assume_a="sym")
-        except (linalg.LinAlgError, linalg.LinAlgWarning):
-            return linalg.lstsq(M, r, lapack_driver="gelsy")[0]
+    if len(M) > small:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", linalg.LinAlgWarning)
+            try:
+                return linalg.solve(M, r, assume_a="sym")
+            except (linalg.LinAlgError, linalg.LinAlgWarning):
+                pass
+    return linalg.lstsq(M, r, cond=1e-12, lapack_driver="gelsy")[0]

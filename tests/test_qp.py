@@ -1,0 +1,223 @@
+"""Exact duals: by hand, by LIBSVM, by a primal and a dual written out here; the enclosing ball by brute force."""
+
+import tracemalloc
+import warnings
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.svm import SVC
+
+from dagsvm_lab.solvers import certify, solve_qp
+from dagsvm_lab.solvers.qp import ball_of, enclosing_ball, polynomial_factor
+
+
+def written_out(K, s, p, u, alpha, b):
+    """(dual, primal) objective as the formulas read, without the package."""
+    n = range(len(s))
+    w_w = sum(alpha[i] * alpha[j] * s[i] * s[j] * K[i, j] for i in n for j in n)
+    f = [sum(alpha[j] * s[j] * K[i, j] for j in n) + b for i in n]
+    slack = sum(u[i] * max(0.0, p[i] - s[i] * f[i]) for i in n)
+    return w_w / 2 - sum(p[i] * alpha[i] for i in n), w_w / 2 + slack
+
+
+def test_two_points_on_a_line_by_hand():
+    # x = -1 and 1: w = 1, b = 0 when C allows alpha = 1/2; else both alphas are C and w = 2C
+    K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), [-1, 1]
+    free, bound = solve_qp(K, y, C=10), solve_qp(K, y, C=0.25)
+    np.testing.assert_allclose([*free.alpha, free.bias, free.objective], [0.5, 0.5, 0, -0.5], atol=1e-12)
+    np.testing.assert_allclose([*bound.alpha, bound.bias, bound.objective], [0.25, 0.25, 0, -0.375], atol=1e-12)
+
+
+def test_soft_labels_by_hand():
+    # x = 1 with y = 1, x = -1 with y = -1/2: w + b = 1 and w - b = 1/2, so w = 3/4, b = 1/4, alpha = w / 2.
+    # With C = 0.1 the first alpha is at its bound 0.1; the second's is C / |y| = 0.2. The label 0 drops out.
+    X, y = np.array([[1.0], [-1.0], [0.3]]), [1.0, -0.5, 0.0]
+    free, bound = solve_qp(X @ X.T, y, C=10), solve_qp(X @ X.T, y, C=0.1)
+    np.testing.assert_allclose([*free.alpha, free.bias, free.objective], [0.375, 0.375, 0, 0.25, -0.28125], atol=1e-12)
+    np.testing.assert_allclose([*bound.alpha, bound.objective], [0.1, 0.1, 0, -0.13], atol=1e-12)
+    assert bound.upper.tolist() == [0.1, 0.2, 0.0] and bound.linear.tolist() == [1.0, 0.5, 0.0]
+
+
+@st.composite
+def duals(draw):
+    """K, y, C of a hard kind: duplicates, opposite labels, lone points, constant inputs, labels near 0, any C."""
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n = draw(st.integers(2, 24))
+    X = rng.normal(size=(n, draw(st.integers(1, 3))))
+    y = np.where(X[:, 0] + draw(st.sampled_from([0.0, 1.0])) * rng.normal(size=n) > 0, 1.0, -1.0)
+    kind = draw(st.sampled_from(["plain", "same twice", "opposite twins", "lone point", "constant", "soft"]))
+    if kind == "same twice":
+        X, y = np.vstack([X, X]), np.r_[y, y]
+    elif kind == "opposite twins":
+        X, y = np.vstack([X, X]), np.r_[y, -y]
+    elif kind == "lone point":
+        y[:] = -1
+        y[0] = 1
+    elif kind == "constant":
+        X[:] = 1.0
+    elif kind == "soft":
+        y *= rng.uniform(size=n) ** 6
+        y[0] = 0.0
+    kernel = draw(
+        st.sampled_from([lambda A: A @ A.T, lambda A: rbf_kernel(A, gamma=0.7), lambda A: (A @ A.T + 1) ** 3])
+    )
+    return kernel(X), y, 10.0 ** draw(st.integers(-6, 6))
+
+
+@pytest.mark.filterwarnings("ignore:solve_qp")  # where labels of 1e-9 and bounds of 1e9 leave no digits
+@settings(max_examples=120, deadline=None)
+@given(duals(), st.randoms(use_true_random=False))
+def test_every_solution_proves_itself(case, random):
+    K, y, C = case
+    dual = solve_qp(K, y, C)
+    s = np.where(y < 0, -1.0, 1.0)
+    objective, primal = written_out(K, s, dual.linear, dual.upper, dual.alpha, dual.bias)
+    # what rounding of f costs: u_i eps sum_j alpha_j |K_ij|, and no more
+    noise = 10 * np.finfo(float).eps * np.abs(K).max() * dual.alpha.sum() * dual.upper.sum()
+    assert dual.converged or noise > -1e-9 * objective
+    assert abs(s @ dual.alpha) <= 1e-12 * dual.alpha.sum()
+    assert (dual.alpha >= 0).all() and (dual.alpha <= dual.upper).all()
+    assert dual.objective == pytest.approx(objective, rel=1e-9)
+    assert -1e-12 * -objective - noise <= primal + objective <= 1e-9 * -objective + noise
+    assert certify(K, y, dual).gap == dual.gap
+    order = np.arange(len(y))
+    random.shuffle(order)
+    other = solve_qp(K[np.ix_(order, order)], y[order], C)
+    assert other.objective == pytest.approx(dual.objective, rel=1e-8) or not (dual.converged and other.converged)
+
+
+@settings(max_examples=25, deadline=None)
+@given(duals())
+def test_single_precision_is_solved_or_named(case):
+    # rounding may leave a float32 matrix indefinite; then either the gap is small all the same, or a warning says why
+    K, y, C = case
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dual = solve_qp(K.astype(np.float32), y, C)
+    assert dual.converged != bool(caught)
+    assert all(w.category is ConvergenceWarning for w in caught)
+    if C <= 1:
+        assert dual.objective == pytest.approx(solve_qp(K, y, C).objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("gamma", [0.1, 2.0])
+def test_as_libsvm(C, gamma):
+    rng = np.random.default_rng(int(10 * gamma))
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=80) > 0, 1, -1)
+    K, dual = rbf_kernel(X, gamma=gamma), solve_qp(rbf_kernel(X, gamma=gamma), y, C)
+    peer = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, y)
+    beta = np.zeros(80)
+    beta[peer.support_] = peer.dual_coef_[0]
+    np.testing.assert_allclose(dual.objective, beta @ K @ beta / 2 - np.abs(beta).sum(), rtol=1e-8)
+    np.testing.assert_allclose(K @ (y * dual.alpha) + dual.bias, peer.decision_function(K), atol=1e-4)
+
+
+def test_general_linear_term_and_bounds_as_scipy():
+    rng = np.random.default_rng(4)
+    Z = rng.normal(size=(7, 3))
+    K, s = Z @ Z.T + 0.1 * np.eye(7), np.array([1, -1, 1, 1, -1, -1, 1.0])
+    p, u = rng.normal(size=7), rng.uniform(0.1, 2, size=7)
+    Q = K * np.outer(s, s)
+    peer = minimize(
+        lambda a: a @ Q @ a / 2 - p @ a,
+        np.zeros(7),
+        jac=lambda a: Q @ a - p,
+        bounds=[(0, top) for top in u],
+        constraints={"type": "eq", "fun": lambda a: s @ a},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    np.testing.assert_allclose(solve_qp(K, s, linear=p, upper=u).alpha, peer.x, atol=1e-6)
+
+
+def test_one_sign_only_leaves_zero():
+    dual = solve_qp(np.eye(3), [1, 1, 0])
+    assert dual.converged and not dual.alpha.any() and dual.gap == 0 and dual.bias >= 1
+
+
+def test_what_has_no_solution_says_so():
+    K, y = np.array([[1.0, 2.0], [2.0, 1.0]]), [1, -1]
+    assert solve_qp(-K, y, C=1).converged  # indefinite, but not where sum beta = 0
+    with pytest.warns(ConvergenceWarning, match="not positive semidefinite"):
+        assert not solve_qp(K, y, C=1).converged
+    with pytest.warns(ConvergenceWarning, match="not separable"):
+        assert not solve_qp(np.ones((2, 2)), y, C=np.inf).converged
+    with pytest.raises(ValueError, match="either K or factor"):
+        solve_qp(None, y)
+    dual = solve_qp(np.eye(2), y)
+    dual.alpha[0] += 0.1
+    with pytest.raises(ValueError, match="not feasible"):
+        certify(np.eye(2), y, dual)
+
+
+def line(n: int, inputs: int = 10):
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, inputs))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1)
+
+
+def test_a_factor_makes_cost_linear_in_the_rows():
+    X, y = line(300)
+    Z = polynomial_factor(X[:, :3], degree=2, gamma=0.5, coef0=1.0)
+    K = polynomial_kernel(X[:, :3], degree=2, gamma=0.5, coef0=1.0)
+    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-12)
+    np.testing.assert_allclose(solve_qp(None, y, 3.0, factor=Z).objective, solve_qp(K, y, 3.0).objective, rtol=1e-9)
+    solve_qp(None, y, factor=X)  # imports
+    peak = {}
+    for n in (5_000, 20_000):
+        X, y = line(n)
+        tracemalloc.start()
+        dual = solve_qp(None, y, 1.0, factor=X)
+        peak[n] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert dual.converged and dual.n_iter < 60 and dual.gap <= 1e-9 * -dual.objective
+    # one n x n matrix would be 3.2 GB, and 16 times that of the smaller set
+    assert peak[20_000] < 80e6 and peak[20_000] < 5 * peak[5_000]
+
+
+def smallest_circle(P) -> float:
+    """Radius of the smallest circle around points of the plane: the best through two or three of them."""
+    best = np.inf
+    for count in (2, 3):
+        for chosen in combinations(P, count):
+            A = np.array([q - chosen[0] for q in chosen[1:]])
+            # the centre is the point of their span at equal distance from all
+            centre = chosen[0] + np.linalg.lstsq(2 * A, (A**2).sum(axis=1), rcond=None)[0]
+            r = np.linalg.norm(P - centre, axis=1).max()
+            best = min(best, r)
+    return best
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(3, 12))
+def test_enclosing_ball_by_brute_force(seed, n):
+    P = np.random.default_rng(seed).normal(size=(n, 2)) + 30
+    radius, c = enclosing_ball(P @ P.T)
+    assert c.min() >= 0 and c.sum() == pytest.approx(1)
+    assert np.linalg.norm(P - c @ P, axis=1).max() == pytest.approx(radius, rel=1e-6)
+    assert radius == pytest.approx(smallest_circle(P), rel=1e-6)
+
+
+def test_enclosing_ball_known_and_grown():
+    assert enclosing_ball(np.eye(4))[0] == pytest.approx(np.sqrt(3 / 4))  # orthonormal points
+    assert enclosing_ball(np.ones((3, 3)))[0] == 0
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    K = rbf_kernel(X, gamma=0.3)
+    small = ball_of(np.ones(400), lambda rows: K[:, rows], batch=7)
+    assert small[0] == pytest.approx(enclosing_ball(K)[0], rel=1e-8)
+    assert enclosing_ball(9 * K)[0] == pytest.approx(3 * small[0], rel=1e-8)
+
+
+def test_no_warning_where_all_is_well():
+    X, y = line(60, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve_qp(rbf_kernel(X), y, 1.0)
