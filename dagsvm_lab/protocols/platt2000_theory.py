@@ -92,7 +92,7 @@ def hard_margin(name: str, n_jobs: int = 2) -> tuple[pd.DataFrame, dict]:
 
 
 def bounds_table(margins: pd.DataFrame, facts: dict) -> pd.DataFrame:
-    """D' and the bounds of Theorem 1 (as printed, as its lemma gives it) and of Theorem 2 for each class, in both bases.
+    """D' and the bounds: Theorem 1 (printed, and as its lemma gives it), Theorem 2 for each class; in both bases.
 
     Where a node that counts has training errors the theorem does not apply: D' and bound stay empty.
     """

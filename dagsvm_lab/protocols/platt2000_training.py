@@ -71,6 +71,27 @@ def selection(
     return pd.DataFrame(rows).drop(columns="machine")
 
 
+CS = (1.0, 10.0, 100.0)
+STEPS = {"usps": range(5, 11), "letter": range(-1, 5), "covertype": range(1, 7)}  # k of sigma^2 = 0.1 x 2^k
+
+
+def screening(name: str, share: float = 0.25, **options) -> pd.DataFrame:
+    """`selection` over all polynomials and the Gaussians, on a quarter of the rows."""
+    return selection(name, lambda X: gaussians(STEPS[name]) + polynomials(X), CS, share, **options)
+
+
+def final(name: str, screened: pd.DataFrame, share: float = 1.0, **options) -> pd.DataFrame:
+    """`selection` over the Gaussians and each method's best polynomial of the screening, on all rows."""
+    table = screened[(screened["dataset"] == name) & (screened["kernel"] != "rbf")]
+    best = table.loc[table.groupby("method")["validation_error_pct"].idxmin()]
+    left = set(zip(best["kernel"], best["degree"].astype(int), strict=True))
+
+    def kernels(X: np.ndarray) -> list[dict]:
+        return gaussians(STEPS[name]) + [k for k in polynomials(X) if (k["kernel"], k["degree"]) in left]
+
+    return selection(name, kernels, CS, share, **options)
+
+
 def choose(table: pd.DataFrame) -> pd.DataFrame:
     """`table` with the column `chosen`: the least validation error of each data set and method, the first of equals."""
     best = table.groupby(["dataset", "method"])["validation_error_pct"].idxmin()
