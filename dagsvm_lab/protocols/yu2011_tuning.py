@@ -59,7 +59,7 @@ class Surface:
 
 def surface(split: Split, gammas: Sequence[float], Cs: Sequence[float] = GRID_C, n_jobs: int = 1) -> Surface:
     """The Surface of a split."""
-    est = AdaptiveDAGSVC(Cs=Cs, random_state=0)
+    est = AdaptiveDAGSVC(Cs=Cs, random_state=split.seed)
 
     def of_pair(i: int, j: int) -> tuple[list, list]:
         rows = (split.y == i) | (split.y == j)
@@ -75,7 +75,8 @@ def surface(split: Split, gammas: Sequence[float], Cs: Sequence[float] = GRID_C,
 
 
 def tuning(split: Split, found: Surface) -> pd.DataFrame:
-    """A row a pair for each recipe, and a row a gamma for each pair's curve (validation accuracy with the best C)."""
+    """A row a pair for each recipe, and a row a gamma for each pair's curve (validation accuracy with the best C);
+    `tied` is how many values of C do as well at that gamma."""
     names = split.class_names
     pairs = [f"{names[i]}-{names[j]}" for i, j in zip(*np.triu_indices(len(names), 1), strict=True)]
     at = np.arange(len(pairs))
@@ -84,6 +85,7 @@ def tuning(split: Split, found: Surface) -> pd.DataFrame:
     parts = []
     for recipe, a, b in chosen:
         numbers = dict(gamma=found.gammas[a], C=found.Cs[b], dbtc=found.dbtc[at, a])
+        numbers["tied"] = (found.accuracy[at, a] == found.accuracy[at, a, b][:, None]).sum(axis=1)
         accuracy = 100 * found.accuracy[at, a, b]
         parts.append(
             pd.DataFrame(
