@@ -88,6 +88,8 @@ def _papers(args: argparse.Namespace) -> int:
         print("stopped; --resume goes on from here", file=sys.stderr, flush=True)
         os._exit(130)  # threads may still be waiting for kernels that are gone
     except (OSError, CancelledError) as error:
+        if not args.scheduler:
+            raise
         print(f"dagsvm-lab: no cluster at {args.scheduler}, or it went away: {error!r}", file=sys.stderr)
         return 1
     failed = any(outcome.status == "failed" for outcome in outcomes)
