@@ -166,14 +166,12 @@ def one_by_one(bank: Bank, X: np.ndarray, paths: sparse.csr_matrix) -> float:
 
 def trial(
     X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, settings: dict[str, Any], scale_pairs: bool,
-    thresholds: Sequence[float] = THRESHOLDS, lib: bool = True,
+    thresholds: Sequence[float] = THRESHOLDS,
 ) -> list[dict]:  # fmt: skip
     """A record for the built-in method, one-versus-one and DCSVM at each threshold (per cent): hits, steps, SVs."""
-    n, said = len(y_test), []
-    if lib:
-        scaled = e1071_scaled(X, X_test) if scale_pairs else (X, X_test)
-        hits = int(np.sum(built_in(scaled[0], y, scaled[1], **settings) == y_test))
-        said.append({"method": "builtin", "n_test": n, "hits": hits})
+    n = len(y_test)
+    A, B = e1071_scaled(X, X_test) if scale_pairs else (X, X_test)
+    said = [{"method": "builtin", "n_test": n, "hits": int(np.sum(built_in(A, y, B, **settings) == y_test))}]
     est = DCSVC(scale_pairs=scale_pairs, cache_size=CACHE, **settings).fit(X, y)
     f = np.concatenate(list(outputs(est.machines_, X_test)))
     systems = [("ovo", np.nan, Ballot(est.machines_.code, votes, won))]
