@@ -118,15 +118,7 @@ def denominators(printed: pd.DataFrame) -> pd.DataFrame:
         pooled = 11 * ceil(n / 10)
         fits = [_are_fractions(values, m) for m in (pooled, pooled - 1, 11 * ceil(n / 5), 10 * ceil(n / 5))]
         rows.append((name, n, pooled, *("yes" if fit else "no" for fit in fits)))
-    columns = [
-        "dataset",
-        "rows",
-        "11 tests of 10 %",
-        "fit",
-        "with one row less",
-        "11 tests of 20 % fit",
-        "10 tests of 20 % fit",
-    ]
+    columns = ["dataset", "rows", "11 x 10 %", "fits", "less one row", "11 x 20 %", "10 x 20 %"]
     return pd.DataFrame(rows, columns=columns)
 
 
