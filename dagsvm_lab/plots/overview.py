@@ -15,11 +15,13 @@ from . import BLUE, GREEN, GREY, ORANGE, PALETTE, PINK, RED, SKY, figure
 COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": RED, "codes": PINK, "direct": SKY,
            "peer": "black"}  # fmt: skip
 MARKERS = dict(zip(COLOURS, "svo^DPX+", strict=True))
-NAMES = {"1-v-r": "one-vs-rest", "max-wins": "Max Wins", "and-gate": "AND gate", "dagsvm": "DAG",
-         "adaptive": "adaptive DAG", "bts": "BTS", "c-bts": "c-BTS", "btppsvm": "BTPPSVM", "dcsvm 0%": "DCSVM 0%", "dcsvm 2%": "DCSVM 2%",
-         "dcsvm 5%": "DCSVM 5%", "posterior ovo": "posterior 1-v-1", "posterior ovr": "posterior 1-v-r",
-         "ecoc dense": "ECOC dense", "ecoc sparse": "ECOC sparse", "crammer-singer": "Crammer-Singer",
-         "weston-watkins": "Weston-Watkins", "libsvm": "LIBSVM"}  # fmt: skip
+NAMES = {
+    "1-v-r": "one-vs-rest", "max-wins": "Max Wins", "and-gate": "AND gate", "dagsvm": "DAG", "adaptive": "adaptive DAG",
+    "bts": "BTS", "c-bts": "c-BTS", "btppsvm": "BTPPSVM", "dcsvm 0%": "DCSVM 0%", "dcsvm 2%": "DCSVM 2%",
+    "dcsvm 5%": "DCSVM 5%", "posterior ovo": "posterior 1-v-1", "posterior ovr": "posterior 1-v-r",
+    "ecoc dense": "ECOC dense", "ecoc sparse": "ECOC sparse", "crammer-singer": "Crammer-Singer",
+    "weston-watkins": "Weston-Watkins", "libsvm": "LIBSVM",
+}  # fmt: skip
 NAMES |= {f"ta type {k}": f"T-A type {k}" for k in range(1, 5)}
 AXES = {"kernel_evaluations": "kernel evaluations a row", "binary_decisions": "decisions a row",
         "size_kparameters": "size (thousand parameters)", "train_s": "seconds to train"}  # fmt: skip
@@ -59,9 +61,9 @@ def regions(answers: Mapping[str, np.ndarray], grid: tuple[np.ndarray, np.ndarra
     cmap = ListedColormap(["white", *PALETTE[: y.max() + 1]])
     extent = (grid[0].min(), grid[0].max(), grid[1].min(), grid[1].max())
     for ax, (name, labels) in zip(axes.flat, answers.items(), strict=True):
-        ax.imshow(labels, origin="lower", extent=extent, cmap=cmap, vmin=-1, vmax=y.max(), alpha=0.5, aspect="auto",
-                  interpolation="nearest", rasterized=True)  # fmt: skip
-        ax.scatter(*X.T, c=np.array(PALETTE)[y], s=5, lw=0.3, edgecolors="white", rasterized=True)
+        look = dict(cmap=cmap, vmin=-1, vmax=y.max(), alpha=0.5, aspect="auto", interpolation="none")
+        ax.imshow(labels, origin="lower", extent=extent, **look)
+        ax.scatter(*X[::3].T, c=np.array(PALETTE)[y[::3]], s=6, lw=0.3, edgecolors="white", rasterized=True)
         ax.set(title=name, xticks=[], yticks=[], xlim=extent[:2], ylim=extent[2:])
     return fig
 
@@ -100,7 +102,7 @@ def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> Non
     scale = ax.figure.dpi / 72
     for place, (x, y), text in zip(at, ax.transData.transform(at), texts, strict=True):
         wide, high = 0.62 * size * len(text) * scale, 1.1 * size * scale
-        spots = [(dx, dy) for dx in (6, -6 - wide / scale, -wide / scale / 2) for dy in (0, 9, -9, 17, -17)]
+        spots = [(dx, dy) for dx in (6, -7 - wide / scale, -wide / scale / 2) for dy in (0, 9, -9, 17, -17)]
 
         def box(spot, x=x, y=y, wide=wide, high=high):
             left, middle = x + spot[0] * scale, y + spot[1] * scale
