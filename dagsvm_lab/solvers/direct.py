@@ -29,13 +29,13 @@ judged so.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.blas import dger
 
 from .dual import warn
-from .qp import interior_point
+from .qp import interior_point, positive_solver
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Loss:
 CRAMMER_SINGER = Loss(1.0, True)
 WESTON_WATKINS = Loss(2.0, False)
 SINGLE = 1000  # working sets beyond this many rows keep their kernel block in float32
+FLAT = 1e-13  # a direction with less curvature than this share of K's size has none
 NEAR = 1e-12  # a shared bound is reached when less than this share of it is left
 
 
@@ -107,62 +108,64 @@ def coefficients(A: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return c
 
 
-def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-9) -> DirectDual:
-    """The exact `DirectDual` on a kernel matrix that already has the 1 of the biases; for small data.
+def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-8) -> DirectDual:
+    """The exact `DirectDual` (gap at most `tol`, relative) on a kernel matrix that has the 1 of the biases.
 
-    A step costs one Cholesky factor of K per class and a solve in the constraints: n^3 (classes + 1).
+    For small data: a step costs one Cholesky factor of K per class and one for the constraints, n^3 (classes + 1).
     """
-    from scipy import linalg
-
-    K, n, k = np.asarray(K, float), len(codes), n_classes
+    K, n = np.asarray(K, float), len(codes)
     C = np.array(np.broadcast_to(C, n), float)
     rows = np.flatnonzero(C > 0)
-    y, cap, size = codes[rows], C[rows], len(rows)
-    sign = np.where(np.arange(k)[:, None] == y, 1.0, -1.0)  # c = sign x
-    gram = K[np.ix_(rows, rows)]
-    kappa = np.abs(np.diagonal(gram)).mean() or 1.0
-    best = None
-    for t in np.unique([min(cap.max(), loss.margin / kappa), cap.max()]):  # see qp.py on the size of x
-        scale = t / loss.margin
-
-        def solver(D, scale=scale):
-            factors = [
-                linalg.cho_factor(scale * gram * np.outer(s, s) + np.diag(d))
-                for s, d in zip(sign, D.reshape(k, -1), strict=True)
-            ]
-
-            def solve(r):
-                parts = r.reshape(k, size, -1)
-                out = [linalg.cho_solve(f, part) for f, part in zip(factors, parts, strict=True)]
-                return np.concatenate(out).reshape(r.shape)
-
-            return solve
-
-        upper = np.where((sign > 0) == loss.shared, cap / t, np.inf)
-        x, low, high, steps = interior_point(
-            lambda x, scale=scale: scale * (sign * ((sign * x.reshape(k, -1)) @ gram)).ravel(),
-            solver,
-            np.where(sign > 0, -1.0, 0.0).ravel(),
-            np.hstack([np.diag(s) for s in sign]),
-            np.zeros(size),
-            upper.ravel(),
-            tol,
-        )
-        a = np.where(low, 0.0, np.maximum(t * x, 0.0)).reshape(k, -1)
-        if not loss.shared:
-            a = np.where(high.reshape(k, -1), cap, np.minimum(a, cap))
-        A = np.zeros((n, k))
-        A[rows] = np.where(sign > 0, 0.0, a).T
-        if loss.shared:
-            full = high.reshape(k, -1)[y, np.arange(size)] | (A[rows].sum(axis=1) > cap)
-            A[rows[full]] *= (cap[full] / A[rows[full]].sum(axis=1))[:, None]
-        done = certificate(K @ coefficients(A, codes), A, codes, C, loss, steps, True)
-        if best is None or done.gap < best.gap:
-            best = done
-        if best.gap <= 1e-6 * abs(best.objective):
-            return best
+    gram, y, cap = K[np.ix_(rows, rows)], codes[rows], C[rows]
+    natural, bound, best = loss.margin / (np.abs(np.diagonal(gram)).mean() or 1.0), cap.max(), None
+    for t in [bound] if bound <= natural else [natural, np.sqrt(natural * bound), bound]:  # as in qp.py
+        A = np.zeros((n, n_classes))
+        A[rows], steps = _interior(gram, y, n_classes, cap, loss, t)
+        for polish in (0, 50):  # what is left of the gap is a few variables' sides, which step 2 below settles
+            part = _Working(K, K @ coefficients(A, codes), A, codes, C, loss)
+            part.solve(1e-10 * loss.margin, polish)
+            done = certificate(K @ coefficients(part.A, codes), part.A, codes, C, loss, steps, True)
+            if best is None or done.gap < best.gap:
+                best = done
+            if best.gap <= tol * abs(best.objective):
+                return best
     warn(f"direct_qp: duality gap {best.gap:.2e} at objective {best.objective:.6g}")
-    return DirectDual(**{**vars(best), "converged": False})
+    return replace(best, converged=False)
+
+
+def _interior(gram, y, k: int, cap, loss: Loss, t: float) -> tuple[np.ndarray, int]:
+    """(A, steps) by interior points in x = |c| / t."""
+    size, scale = len(y), t / loss.margin
+    sign = np.where(np.arange(k)[:, None] == y, 1.0, -1.0)  # c = sign x
+
+    def solver(D):
+        pairs = zip(sign, D.reshape(k, -1), strict=True)
+        solves = [positive_solver(scale * gram * np.outer(s, s) + np.diag(d)) for s, d in pairs]
+
+        def solve(r):
+            parts = r.reshape(k, size, -1)
+            return np.concatenate([f(part) for f, part in zip(solves, parts, strict=True)]).reshape(r.shape)
+
+        return solve
+
+    x, low, high, steps = interior_point(
+        lambda x: scale * (sign * ((sign * x.reshape(k, -1)) @ gram)).ravel(),
+        solver,
+        np.where(sign > 0, -1.0, 0.0).ravel(),
+        np.hstack([np.diag(s) for s in sign]),
+        np.zeros(size),
+        np.where((sign > 0) == loss.shared, cap / t, np.inf).ravel(),
+        1e-9,
+    )
+    a = np.where((sign > 0) | low.reshape(k, -1), 0.0, np.maximum(t * x.reshape(k, -1), 0.0))
+    high = high.reshape(k, -1)
+    if loss.shared:
+        total = a.sum(axis=0)
+        full = (total > 0) & ((high & (sign > 0)).any(axis=0) | (total > cap))
+        a[:, full] *= cap[full] / total[full]
+    else:
+        a = np.where(high & (sign < 0), cap, np.minimum(a, cap))
+    return a.T, steps
 
 
 def solve_direct(
@@ -232,6 +235,7 @@ class _Working:
         self.K, self.F, self.A = np.asarray(K, self.real), F.copy(), A.copy()
         self.codes, self.C, self.loss = codes, C, loss
         self.diagonal = np.maximum(np.diagonal(K), 1e-12).tolist()
+        self.scale = float(np.mean(self.diagonal))
         self.own = np.arange(len(codes)), codes
 
     def solve(self, tol: float, limit: int) -> int:
@@ -304,10 +308,13 @@ class _Working:
         mine = self.codes[i] == m
         r = project(margin * mine - self.F[i, m])
         d, p, square, goal = np.zeros(len(r)), r, r @ r, reduction * np.abs(r).max()
-        for _ in range(steps):
+        flat = False
+        for step in range(steps):
             Kp = project(times(p))
             curvature = p @ Kp
-            if not curvature > 0:
+            if curvature <= FLAT * (p @ p) * self.scale:
+                if flat := step == 0:  # nothing to solve for: the dual falls along p until a bound is met
+                    d = p
                 break
             d += square / curvature * p
             r = r - square / curvature * Kp
@@ -315,11 +322,12 @@ class _Working:
                 break
             square, old = r @ r, square
             p = r + square / old * p
-        i_other, m_other, d_other = i[~mine], m[~mine], d[~mine]
-        t = 1.0
-        while t > 1e-4:
-            new = A.copy()
-            new[i_other, m_other] -= t * d_other
+        change = np.zeros_like(A)
+        change[i[~mine], m[~mine]] = -d[~mine]
+        first, last = self.reach(change)
+        t = last if flat else 1.0
+        while t > 0:
+            new = A + t * change
             self.clip(new)
             D = coefficients(new - A, self.codes)
             moved = D[i, m]
@@ -327,7 +335,20 @@ class _Working:
                 self.A = new
                 self.move(np.arange(len(A)), D)
                 return
-            t /= 2
+            if t <= first:
+                return  # rounding is all that is left
+            t = max(t / (8 if flat else 2), first)  # up to the first bound the dual is sure to fall
+
+    def reach(self, change) -> tuple[float, float]:
+        """(smallest, largest) multiple of `change` at which some bound of A is met."""
+        ratios = [self.A[change < 0] / -change[change < 0]]
+        if self.loss.shared:
+            room, growth = self.C - self.A.sum(axis=1), change.sum(axis=1)
+            ratios.append(np.maximum(room[growth > 0], 0.0) / growth[growth > 0])
+        else:
+            ratios.append((self.C[:, None] - self.A)[change > 0] / change[change > 0])
+        ratios = np.concatenate(ratios)
+        return (ratios.min(), ratios.max()) if len(ratios) else (np.inf, 1.0)
 
     def clip(self, A) -> None:
         """Nothing; puts A inside its bounds."""
@@ -364,4 +385,6 @@ def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
             theta = total / count
             if falling[count] <= theta:  # the last is the own class's -inf
                 break
+        a = np.maximum(h - theta, 0.0)
+        return a * (C / a.sum())  # exactly on its bound, whatever theta lost
     return np.clip(h - theta, 0.0, cap)

@@ -62,7 +62,7 @@ class _Matrix:
     def solver(self, D, scale=1.0, s=None):
         M = scale * self.K if s is None else scale * self.K * np.outer(s, s)
         M[np.diag_indices_from(M)] += D
-        return _cholesky(M)
+        return positive_solver(M)
 
 
 class _Factor(_Matrix):
@@ -87,11 +87,11 @@ class _Factor(_Matrix):
     def solver(self, D, scale=1.0, s=None):
         Z = np.sqrt(scale) * (self.Z if s is None else s[:, None] * self.Z)
         over = Z / D[:, None]
-        inner = _cholesky(np.eye(Z.shape[1]) + Z.T @ over)
+        inner = positive_solver(np.eye(Z.shape[1]) + Z.T @ over)
         return lambda r: (r.T / D).T - over @ inner(over.T @ r)
 
 
-def _cholesky(M: np.ndarray) -> Callable:
+def positive_solver(M: np.ndarray) -> Callable:
     """Function that solves with the positive definite M; a ridge of rounding size where M is just short."""
     for ridge in (0.0, 1e-14, 1e-12):
         try:
