@@ -39,7 +39,7 @@ def input_space(bank: Bank, graph: DecisionGraph, X: np.ndarray, codes: np.ndarr
     root = f[:, pair_index(0, last, len(names))].reshape(u.shape)
     axes[0].contourf(u, v, root >= 0, levels=[-0.5, 0.5, 1.5], colors=[PALETTE[last], PALETTE[0]], alpha=0.25)
     axes[0].contour(u, v, root, levels=[0], colors="black", linewidths=1.2)
-    axes[0].set_title(f"{names[0]} vs {names[last]} excludes one class and says nothing of the others")
+    axes[0].set_title(f"{names[0]} vs {names[last]} can only exclude one of the two")
     labels = graph.run(f)[0].reshape(u.shape)
     axes[1].imshow(labels, origin="lower", extent=(low[0], high[0], low[1], high[1]), aspect="auto", alpha=0.35,
                    cmap=ListedColormap(PALETTE[: len(names)]), vmin=0, vmax=last)  # fmt: skip
@@ -48,11 +48,11 @@ def input_space(bank: Bank, graph: DecisionGraph, X: np.ndarray, codes: np.ndarr
         for c, name in enumerate(names):
             rows = codes == c
             ax.scatter(*X[rows].T, s=9, color=PALETTE[c], marker=SHAPES[c], lw=0, label=str(name), rasterized=True)
-        ax.set_xlabel("first principal component")
-    axes[0].set_ylabel("second principal component")
+        ax.set_xlabel("first discriminant")
+    axes[0].set_ylabel("second discriminant")
     at = dict(ha="center", fontsize=9, bbox=dict(fc="white", ec="none", alpha=0.8))
     for side, name in ((root >= 0, names[last]), (root < 0, names[0])):
-        axes[0].text(u[side].mean(), low[1] + 0.25, f"not {name}", **at)
+        axes[0].text(np.median(u[side]), np.median(v[side]), f"not {name}", **at)
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", title="class", markerscale=2)
     return fig
 
@@ -105,7 +105,7 @@ def theorem2(table: pd.DataFrame):
         rows = part[(part["dataset"] == name) & part["variant"].str.startswith("theorem2")]
         ax.bar(rows["variant"].str.removeprefix("theorem2_class_").str.slice(0, 4), rows["bound"] / one, color=BLUE)
         ax.axhline(2 / rows["n_classes"].iloc[0], color=RED, lw=1, ls="--", label="2/N, all margins equal")
-        ax.set(title=f"{TITLES.get(name, name)}: Theorem 1 {one:.3g}", xlabel="class")
+        ax.set(title=f"{TITLES.get(name, name)}: Theorem 1 says {one:,.0f}", xlabel="class")
     axes[0, 0].set_ylabel("Theorem 2 / Theorem 1")
     axes[0, -1].legend()
     return fig
@@ -141,7 +141,9 @@ def scaling(pairs: pd.DataFrame, systems: pd.DataFrame):
                 label=f"Eq. {1 if curve is N else 2}",
             )
         ax.set(xscale="log", yscale="log", xlabel="classes N (m fixed)", title=f"{name} system")
-        ax.set_xticks([2, 3, 5, 10], ["2", "3", "5", "10"])
+        ax.set_xticks([2, 3, 4, 5, 7], ["2", "3", "4", "5", "7"])
+    sizes = sorted(pairs["m"].unique())
+    axes[0].set_xticks(sizes, [f"{m:,}" for m in sizes], rotation=45)
     for ax in axes:
         ax.minorticks_off()
         ax.legend()
@@ -163,11 +165,15 @@ def table1(printed: pd.DataFrame, measured: pd.DataFrame, tests: dict[str, int])
         ax.scatter(
             both[f"{column}_paper"], both["where"], facecolors="none", edgecolors=RED, s=60, label="paper", zorder=4
         )
-        ax.set(xlabel=text, xlim=(0, None))
+        ax.set(xlabel=text, xscale="log" if column == "error_pct" else "linear")
         ax.grid(axis="y", lw=0.4, color="0.85")
     for row in both.itertuples():
         n = tests[row.dataset]
         axes[0].hlines(row.where, *binomial_interval(round(row.error_pct * n / 100), n), color=BLUE, lw=2)
+    axes[0].set_xticks([2, 3, 5, 10, 30], ["2", "3", "5", "10", "30"])
+    axes[0].minorticks_off()
+    for ax in axes[1:]:
+        ax.set_xlim(0)
     axes[0].set_yticks(
         both["where"], [f"{TITLES[d]}  {m}" for d, m in zip(both["dataset"], both["method"], strict=True)]
     )

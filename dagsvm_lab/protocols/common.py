@@ -60,6 +60,11 @@ def slope(x: Iterable[float], y: Iterable[float]) -> float:
     return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
 
 
+def latest(recorded: pd.DataFrame | None, fresh: pd.DataFrame) -> pd.DataFrame:
+    """The recorded table, or this run's where none is recorded yet."""
+    return fresh if recorded is None else recorded
+
+
 def beside(
     printed: pd.DataFrame,
     recorded: pd.DataFrame | None,

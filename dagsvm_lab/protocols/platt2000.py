@@ -25,6 +25,8 @@ from .common import mcnemar, stratified_split, timed
 DATASETS = ("usps", "letter", "covertype")
 METHODS = ("1-v-r", "max-wins", "dagsvm")
 TEST_ROWS = {"usps": 2007, "letter": 4000, "covertype": 565_892}
+RULES = {"error_pct": ("error", TEST_ROWS), "kernel_evaluations": ("count",), "size_kparameters": ("count",),
+         "train_cpu_s": ("time",)}  # fmt: skip
 BATCH = 8192
 
 
@@ -136,6 +138,14 @@ def ratios(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).reset_index()
 
 
+def ratios_beside(printed: pd.DataFrame, recorded: pd.DataFrame | None, fresh: pd.DataFrame) -> pd.DataFrame:
+    """`ratios` of the published, the recorded and this run's Table 1, a row a ratio."""
+    tables = {"published": printed, "recorded": recorded, "fresh": fresh}
+    long = {name: ratios(t).melt("dataset", var_name="ratio").set_index(["dataset", "ratio"])["value"]
+            for name, t in tables.items() if t is not None}  # fmt: skip
+    return pd.DataFrame(long).reindex(columns=list(tables), index=long["fresh"].index).reset_index()
+
+
 def sizes(trials: Iterable[Trial]) -> pd.DataFrame:
     """What a classifier stores: unique support vectors, coefficients, and its size with all and with nonzero inputs."""
     rows = []
@@ -207,6 +217,13 @@ def orders(t: Trial, n_random: int, n_moves: int, rows: int = 20_000, seed: int 
     found = [(t.name, name, hits(order, slice(None)), hits(order, seen), hits(order, unseen))
              for name, order in lists.items()]  # fmt: skip
     return pd.DataFrame(found, columns=["dataset", "order", "accuracy_pct", "searched_half_pct", "other_half_pct"])
+
+
+def spread(table: pd.DataFrame) -> pd.DataFrame:
+    """Least, median and greatest accuracy over the random lists of each data set, and the distance between the ends."""
+    groups = table[table["order"].str.startswith("random")].groupby("dataset", sort=False)["accuracy_pct"]
+    found = groups.agg(["min", "median", "max"])
+    return found.assign(spread=found["max"] - found["min"]).reset_index()
 
 
 def walk(bank: Bank, graph: DecisionGraph, X: np.ndarray) -> np.ndarray:

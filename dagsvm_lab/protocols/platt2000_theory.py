@@ -51,6 +51,13 @@ def graph_facts(names: Iterable[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "n_classes", "nodes", "leaves", "path_min", "path_max"])
 
 
+def discriminants(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The rows on their first two linear discriminants: a plane in which classes can be seen apart."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    return LinearDiscriminantAnalysis(n_components=2, solver="eigen", shrinkage="auto").fit_transform(X, y)
+
+
 def margins_of(bank: Bank, X: np.ndarray, codes: np.ndarray) -> pd.DataFrame:
     """gamma of every ij-node over the rows of its two classes, 1/|w| beside it, and its training errors.
 
@@ -110,6 +117,31 @@ def bounds_table(margins: pd.DataFrame, facts: dict) -> pd.DataFrame:
             found = {"D_prime": D, "variant": variant, "log_base": base, "bound": bound}
             rows.append({**about, **found, "nodes": len(nodes), "nodes_with_errors": wrong})
     return pd.DataFrame(rows)
+
+
+def margin_summary(margins: pd.DataFrame) -> pd.DataFrame:
+    """Nodes, nodes with training errors, least and median gamma of each data set."""
+    groups = margins.groupby("dataset", sort=False)
+    errors = groups["training_errors"].apply(lambda counts: int((counts > 0).sum()))
+    found = {"nodes": groups.size(), "with_errors": errors, "least_gamma": groups["gamma"].min()}
+    return pd.DataFrame(found | {"median_gamma": groups["gamma"].median()}).reset_index()
+
+
+def side_by_side(bounds: pd.DataFrame) -> pd.DataFrame:
+    """The forms of Theorem 1 as columns, a row a data set and logarithm, and the printed one over the lemma's."""
+    keys = ["dataset", "m", "radius_exact", "D_prime", "log_base"]
+    part = bounds[~bounds["variant"].str.startswith("theorem2")].dropna(subset="bound")
+    wide = part.pivot_table(index=keys, columns="variant", values="bound", sort=False)
+    return wide.assign(printed_over_lemma=wide["theorem1_paper"] / wide["theorem1_lemma"]).reset_index()
+
+
+def gains(bounds: pd.DataFrame) -> pd.DataFrame:
+    """Theorem 2's bound of every class (base 2) as a share of Theorem 1's, and 2/N, the share if margins were equal."""
+    part = bounds[bounds["log_base"] == 2].dropna(subset="bound")
+    one = part[part["variant"] == "theorem1_paper"].set_index("dataset")["bound"]
+    part = part[part["variant"].str.startswith("theorem2")]
+    share = part["bound"] / part["dataset"].map(one)
+    return part[["dataset", "variant", "bound"]].assign(share=share, equal_margins=2 / part["n_classes"])
 
 
 def informative(ns: Sequence[int], gammas: Sequence[float]) -> pd.DataFrame:
