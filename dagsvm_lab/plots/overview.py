@@ -102,7 +102,7 @@ def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> Non
     scale = ax.figure.dpi / 72
     for place, (x, y), text in zip(at, ax.transData.transform(at), texts, strict=True):
         wide, high = 0.62 * size * len(text) * scale, 1.1 * size * scale
-        spots = [(dx, dy) for dx in (6, -7 - wide / scale, -wide / scale / 2) for dy in (0, 9, -9, 17, -17)]
+        spots = [(dx, dy) for dx in (6, -9 - wide / scale, -wide / scale / 2) for dy in (0, 9, -9, 17, -17)]
 
         def box(spot, x=x, y=y, wide=wide, high=high):
             left, middle = x + spot[0] * scale, y + spot[1] * scale
@@ -113,7 +113,7 @@ def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> Non
             shared = [
                 max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1])) for b in taken
             ]
-            outside = max(0, a[2] - ax.bbox.x1) + max(0, ax.bbox.x0 - a[0])
+            outside = max(0, a[2] - ax.bbox.x1, ax.bbox.x0 - a[0]) + max(0, a[3] - ax.bbox.y1, ax.bbox.y0 - a[1])
             return sum(shared) + 20 * outside + 0.5 * abs(spot[1]) + (0.3 if spot[0] < 0 else 0)
 
         best = min(spots, key=covered)
@@ -143,7 +143,9 @@ def overall(summary: pd.DataFrame, floor: float = -4.0):
     fig, axes = figure(1, 2, size=(9.6, 4.6), sharey=True)
     table = summary.assign(height=summary["points"].clip(lower=floor))
     for ax, cost in zip(axes, ("kernel_evaluations", "train_s"), strict=True):
-        ax.set_xscale("log" if cost == "train_s" else "linear")
+        if cost == "train_s":
+            ax.set_xscale("log", subs=())
+            ax.set_xticks(ticks := (0.1, 0.2, 0.5, 1, 2, 5, 10), ticks)
         ax.axhline(0, color="0.9", zorder=0)
         cloud(ax, table, cost, "height")
         ax.set(xlabel=f"{AXES[cost]}, as a multiple of Max Wins'", ylabel="points of accuracy above Max Wins")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from .. import systems as s
@@ -192,6 +193,16 @@ def sentences(table: pd.DataFrame) -> pd.DataFrame:
         (paper, text, int(holds.sum()), len(holds), claim_verdict(bool(holds.all()))) for paper, text, holds in said
     ]
     return pd.DataFrame(rows, columns=["paper", "sentence", "holds_on", "of", "verdict"])
+
+
+def soft_labels(g: Ground, ks: Iterable[int], **p) -> pd.DataFrame:
+    """Accuracy of a vote of machines with soft labels from k neighbours, and of the k neighbours' own vote."""
+    rows = []
+    for k in ks:
+        vote = s.PosteriorSVC(n_neighbors=k, **p).fit(g.X, g.y)
+        near = KNeighborsClassifier(k).fit(g.X, g.y)
+        rows.append((g.name, k, *(100 * est.score(g.X_test, g.y_test) for est in (vote, near))))
+    return pd.DataFrame(rows, columns=["dataset", "k", "accuracy_pct", "neighbours_pct"])
 
 
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
