@@ -33,7 +33,7 @@ def input_space(bank: Bank, graph: DecisionGraph, X: np.ndarray, codes: np.ndarr
 
     fig, axes = figure(1, 2, (9, 3.9), sharex=True, sharey=True)
     low, high = X.min(axis=0) - 0.3, X.max(axis=0) + 0.3
-    u, v = np.meshgrid(np.linspace(low[0], high[0], 300), np.linspace(low[1], high[1], 300))
+    u, v = np.meshgrid(np.linspace(low[0], high[0], 200), np.linspace(low[1], high[1], 200))
     f = bank.decision(np.column_stack([u.ravel(), v.ravel()]))
     last = len(names) - 1
     root = f[:, pair_index(0, last, len(names))].reshape(u.shape)
@@ -46,7 +46,7 @@ def input_space(bank: Bank, graph: DecisionGraph, X: np.ndarray, codes: np.ndarr
     axes[1].set_title(f"the DDAG's answer after {last} exclusions")
     for ax in axes:
         for c, name in enumerate(names):
-            rows = codes == c
+            rows = np.flatnonzero(codes == c)[::4]
             ax.scatter(*X[rows].T, s=9, color=PALETTE[c], marker=SHAPES[c], lw=0, label=str(name), rasterized=True)
         ax.set_xlabel("first discriminant")
     axes[0].set_ylabel("second discriminant")
