@@ -91,7 +91,7 @@ def curves(tuning: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Figure:
         curve = part[part.recipe == "curve"]
         x = np.log2(curve.gamma)
         ax.plot(x, curve.validation_accuracy_pct, "o-", ms=3, color=BLUE)
-        ax.set(title=f"{name}: {pair}", xlabel="log2 gamma")
+        ax.set(title=f"{name}: {pair}" if len(pair) < 30 else f"{name}:\n{pair}", xlabel="log2 gamma")
         ax.set_ylabel("validation accuracy %", color=BLUE)
         other = ax.twinx()
         other.spines["right"].set_visible(True)
@@ -112,7 +112,7 @@ def spreads(repeats: pd.DataFrame, printed: pd.DataFrame) -> Figure:
         for x, (method, column) in enumerate((("traditional", "traditional_mean"), ("adaptive", "adaptive"))):
             mine = part[part.method == method]
             drawn = mine[mine.rule.isin(["stratified", "speakers"])].accuracy_pct.to_numpy()
-            shift = np.linspace(-0.18, 0.18, len(drawn)) if len(drawn) > 1 else 0
+            shift = 0.36 * (np.arange(len(drawn)) + 0.5) / max(len(drawn), 1) - 0.18
             ax.scatter(x + shift, drawn, s=10, color=BLUE, alpha=0.6, label="drawn split")
             for rule, mark, colour in (("first-n", "s", GREEN), ("standard", "^", GREEN)):
                 given = mine[mine.rule == rule].accuracy_pct
@@ -167,4 +167,29 @@ def forest(gains: pd.DataFrame, cost: pd.DataFrame) -> Figure:
         ax.axvline(at, color=GREY, lw=0.8, zorder=0)
         ax.set_yticks(place, names)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
+    return fig
+
+
+def sweep(found: pd.DataFrame) -> Figure:
+    """Over gamma: the share of rows that an order can change, and the adaptive graph's gain with 95 % intervals."""
+    fig, (left, right) = figure(1, 2, (9.4, 3.4))
+    one = found[found.rival == "traditional"]
+    left.plot(np.log2(one.gamma), one.unsettled_pct, "o-", ms=4, color=ORANGE)
+    left.set_ylim(0)
+    left.set(xlabel="log2 gamma", ylabel="unsettled test rows %", title="smooth machines leave more to the order")
+    rivals = {
+        "traditional": "the mean of 20 orders",
+        "traditional-max": "the best of 20 orders",
+        "least-separable": "the graph upside down",
+    }
+    for colour, shift, (rival, label) in zip((BLUE, ORANGE, PINK), (-0.08, 0, 0.08), rivals.items(), strict=True):
+        part = found[found.rival == rival]
+        error = np.array([part.gain - part.low, part.high - part.gain])
+        right.errorbar(
+            np.log2(part.gamma) + shift, part.gain, error, fmt="o-", ms=4, lw=1, color=colour, label=f"over {label}"
+        )
+    right.axhline(0, color=GREY, lw=0.8, zorder=0)
+    right.set(xlabel="log2 gamma", ylabel="gain of the adaptive graph (points)")
+    right.set_title("the gain over random orders, and over the best of them")
+    fig.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=3)
     return fig

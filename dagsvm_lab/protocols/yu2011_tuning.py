@@ -11,13 +11,12 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.spatial.distance import squareform
 
-from ..graphs import Ballot, votes
 from ..kernels import Kernel
 from ..machines import pair_code, train
 from ..systems.adaptive import AdaptiveDAGSVC, adaptive_graph, dbtc
 from ..systems.ddag import ddag
 from ..verdicts import published
-from .yu2011 import NAMES, SIZES, Split, fitted, unsettled
+from .yu2011 import NAMES, SIZES, Split, fitted, gains, split, systems, unsettled
 
 GRID_C = 2.0 ** np.arange(-5, 16, 2)
 RECIPES = ("dbtc", "cv", "shared")
@@ -96,20 +95,40 @@ def tuning(split: Split, found: Surface) -> pd.DataFrame:
 
 
 def recipes(split: Split, found: Surface) -> pd.DataFrame:
-    """Test accuracy of each recipe: adaptive graph, mean of twenty random lists, and voting, over its machines."""
-    rows, n = [], len(split.class_names)
-    rng = np.random.default_rng(0)
-    graphs = [ddag(rng.permutation(n), n) for _ in range(20)]
+    """Test accuracy of each recipe's machines under the adaptive graph, twenty random lists (mean), and voting.
+
+    `unsettled` counts the test rows on which the order of a list matters.
+    """
+    parts = []
     for recipe in RECIPES:
         gamma, C = (
             squareform(grid[at]) for grid, at in zip((found.gammas, found.Cs), found.choice(recipe), strict=True)
         )
-        est = fitted(split, tune=None, gamma=gamma, C=C)
-        f = est.machines_.decision(split.X_test)
-        right = lambda graph: 100 * (graph.run(f)[0] == split.y_test).mean()  # noqa: B023, E731
-        traditional = np.mean([right(graph) for graph in graphs])
-        rows.append((split.name, recipe, right(est.graph_), traditional, right(Ballot(pair_code(n), votes))))
-    return pd.DataFrame(rows, columns=["dataset", "recipe", "adaptive", "traditional", "max_wins"])
+        rows = systems(split, fitted(split, tune=None, gamma=gamma, C=C), split.seed).assign(recipe=recipe)
+        parts.append(rows[rows.method.isin(["adaptive", "traditional", "max-wins"])])
+    key = ["dataset", "recipe", "unsettled"]
+    wide = pd.concat(parts).pivot(index=key, columns="method", values="accuracy_pct")
+    return wide.reindex(RECIPES, level="recipe").reset_index()
+
+
+def sweep(name: str, gammas: Sequence[float], C: float, seeds: Sequence[int], n_jobs: int = 1) -> pd.DataFrame:
+    """What an order changes as machines grow sharper: a row a gamma and rival, over drawn splits of one data set.
+
+    All pairs share gamma and C. `unsettled_pct` is the share of test rows on which orders disagree, `gain` (with its
+    interval) as in `gains`.
+    """
+
+    def at(gamma: float, seed: int) -> pd.DataFrame:
+        part = split(name, "speakers" if name == "vowel" else "stratified", seed)
+        return systems(part, fitted(part, tune=None, gamma=gamma, C=C), seed).assign(gamma=gamma)
+
+    found = pd.concat(Parallel(n_jobs)(delayed(at)(g, s) for g in gammas for s in seeds))
+    parts = []
+    for gamma, rows in found.groupby("gamma"):
+        open_ = 100 * (rows.unsettled / rows.n_test).mean()
+        accuracy = rows[rows.method == "adaptive"].accuracy_pct.mean()
+        parts.append(gains(rows).assign(gamma=gamma, unsettled_pct=open_, adaptive_pct=accuracy))
+    return pd.concat(parts, ignore_index=True)
 
 
 def search(split: Split, found: Surface, seed: int = 0) -> pd.DataFrame:
