@@ -201,14 +201,19 @@ def choice(table: pd.DataFrame, printed_pct: dict[str, float]):
     """Cross-validated error of ordinary one-against-one against its support vectors, a point a (C, gamma)."""
     names = list(dict.fromkeys(table["dataset"]))
     fig, axes = figure(1, len(names), size=(2.9 * len(names), 3.2), squeeze=False)
+    ticks = [0.5, 1, 2, 5, 10, 20, 50, 100]
     for ax, name in zip(axes[0], names, strict=True):
         rows = table[(table["dataset"] == name) & (table["labels"] == "ordinary")]
-        ax.scatter(rows["support_vectors_pct"], 100 - rows["cv_accuracy_pct"], c=GREY, s=14, lw=0)
+        error = 100 - rows["cv_accuracy_pct"]
+        ax.scatter(rows["support_vectors_pct"], error, c=GREY, s=14, lw=0, label="a point of the grid")
         best = rows[rows["chosen"]].iloc[0]
-        text = f"C = {best['C']:g}, $\\gamma$ = {best['gamma']:.3g}"
-        ax.scatter(best["support_vectors_pct"], 100 - best["cv_accuracy_pct"], c=BLUE, s=40, label=text)
-        ax.axvline(printed_pct[name], color=RED, lw=1, ls="--", label="Table 3, OAO")
-        ax.set(title=SETS[name], xlabel="support vectors (%)", yscale="log", xlim=(0, 102))
-        ax.legend(loc="upper left")
+        ax.scatter(best["support_vectors_pct"], 100 - best["cv_accuracy_pct"], c=BLUE, s=40, label="chosen")
+        ax.axvline(printed_pct[name], color=RED, lw=1, ls="--", label="Table 3, OAO (all rows)")
+        title = f"{SETS[name]}: C = {best['C']:g}, $\\gamma$ = {best['gamma']:.3g}"
+        ax.set(title=title, xlabel="support vectors (%)", yscale="log", xlim=(0, 102))
+        ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.minorticks_off()
+        ax.set_ylim(0.8 * error.min(), 110)
     axes[0, 0].set_ylabel("cross-validated error (%)")
+    fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return fig
