@@ -216,6 +216,27 @@ def test_enclosing_ball_known_and_grown():
     assert enclosing_ball(9 * K)[0] == pytest.approx(3 * small[0], rel=1e-8)
 
 
+def test_certificate_from_rows_or_single_precision():
+    X, y = line(60, 3)
+    K = rbf_kernel(X)
+
+    class Rows:
+        """A kernel that only gives rows and its diagonal, as a row cache does."""
+
+        def __getitem__(self, i):
+            return K[i]
+
+        def diagonal(self):
+            return np.diagonal(K)
+
+    dual = solve_qp(K, y, 1.0)
+    dual.alpha[:] *= 0.9  # not optimal, but feasible: the gap is a number to agree on
+    whole = certify(K, y, dual)
+    assert whole.gap > 0.01 and whole.gap == pytest.approx(whole.primal_objective + whole.objective, rel=1e-9)
+    assert certify(Rows(), y, dual).gap == pytest.approx(whole.gap, rel=1e-9)
+    assert certify(K.astype(np.float32), y, dual).gap == pytest.approx(whole.gap, rel=1e-4)
+
+
 def test_no_warning_where_all_is_well():
     X, y = line(60, 3)
     with warnings.catch_warnings():

@@ -67,9 +67,11 @@ def problem(y, C=1.0, linear=None, upper=None) -> tuple[np.ndarray, np.ndarray, 
 
 
 def product(K, beta: np.ndarray) -> np.ndarray:
-    """K beta in float64, whatever K's precision; K may be any object that has `@`."""
-    if not isinstance(K, np.ndarray):
+    """K beta in float64, whatever K's precision; K may also be an object that has `@`, or only gives rows."""
+    if hasattr(K, "__matmul__") and not isinstance(K, np.ndarray):
         return np.asarray(K @ beta, dtype=float)
+    if not isinstance(K, np.ndarray):
+        return sum((beta[i] * np.asarray(K[i], dtype=float) for i in np.flatnonzero(beta)), np.zeros(len(beta)))
     if K.dtype == np.float64:
         return K @ beta
     support = np.flatnonzero(beta)
