@@ -87,6 +87,7 @@ def test_decomposition_reaches_the_exact_minimum(seed, k, loss, exponent):
     ours = solve_direct(of(K), codes, k, C, loss, 1e-6, start=6, cache_size=20**2 * 8 / 2**20)
     assert ours.converged and ours.kkt_violation <= 1e-6
     assert exact.converged and ours.objective == pytest.approx(exact.objective, rel=1e-4)
+    assert ours.gap <= ours.kkt_violation * C.sum() * (1 if loss.shared else k - 1) + 1e-9 * -ours.objective
     assert -1e-9 <= ours.gap / -ours.objective and ours.objective >= exact.objective - exact.gap - 1e-9
     for dual in (exact, ours):
         np.testing.assert_allclose(dual.coef.sum(axis=1), 0, atol=1e-9 * C.max())

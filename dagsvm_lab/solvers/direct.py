@@ -14,7 +14,8 @@ and the dual, with a_im >= 0 for m != y_i, c_im = -a_im, c_{i,y_i} = sum_m a_im 
 
 The derivative with respect to a_im is -r_im. A row is in order when what may grow has no larger r than what may
 shrink, where Crammer-Singer's slack C_i - sum_m a_im is one more variable with r = 0: the violation of a row is
-that difference, and the solvers stop when none exceeds tol. Then gap <= tol sum_im a_im + tol sum_i C_i (classes).
+that difference, and the solver stops when none exceeds tol. Then the gap between primal and dual is at most
+tol sum_i C_i for Crammer-Singer and, with N classes, (N - 1) tol sum_i C_i for Weston-Watkins.
 
 `direct_qp` is the interior point program of qp.py: in x_im = |c_im| the matrix is one +-K per class on the diagonal.
 
@@ -22,7 +23,7 @@ that difference, and the solvers stop when none exceeds tol. Then gap <= tol sum
 1. Descent by rows: the best a_i given all others is a_im = clip(h_m - theta, 0, cap) with h the point at which the
    derivative of a_im alone would vanish, and theta found by sorting h (Crammer and Singer 2001, section 6).
 2. Conjugate gradients on the free a_im: the matrix is one block of K per class, the constraint sum_m c_im = 0 is a
-   mean subtracted per row; the step is projected, and halved until the dual falls.
+   mean subtracted per row; the step is projected, and halved until the dual falls, as it must by the first bound.
 Step 1 finds which a_im are free, step 2 their values, which step 1 alone would need hundreds of sweeps for.
 Large kernel blocks are float32; the values f are renewed in float64 whenever the working set changes, and
 judged so.
