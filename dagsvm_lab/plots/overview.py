@@ -63,7 +63,7 @@ def regions(answers: Mapping[str, np.ndarray], grid: tuple[np.ndarray, np.ndarra
     for ax, (name, labels) in zip(axes.flat, answers.items(), strict=True):
         look = dict(cmap=cmap, vmin=-1, vmax=y.max(), alpha=0.5, aspect="auto", interpolation="none")
         ax.imshow(labels, origin="lower", extent=extent, **look)
-        ax.scatter(*X[::3].T, c=np.array(PALETTE)[y[::3]], s=6, lw=0.3, edgecolors="white", rasterized=True)
+        ax.scatter(*X[::4].T, c=np.array(PALETTE)[y[::4]], s=7, lw=0.4, edgecolors="white")
         ax.set(title=name, xticks=[], yticks=[], xlim=extent[:2], ylim=extent[2:])
     return fig
 
