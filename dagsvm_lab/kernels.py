@@ -6,8 +6,9 @@ exponent is z.z' - |z|^2/2 - |z'|^2/2: one product of rows augmented by two colu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -43,8 +44,8 @@ class Kernel:
         if self.name == "precomputed":
             return A
         if self.name == "rbf":
-            rows = Rows(B, self, np.float64)
-            return rows.block(rows.place(A))
+            rows = Rows(B, self)
+            return np.minimum(rows.block(rows.place(A)), 1.0)
         return self.of_products(self.shrunk(A) @ self.shrunk(B).T)
 
     def of_products(self, block: np.ndarray) -> np.ndarray:
@@ -53,7 +54,9 @@ class Kernel:
             block *= self.gamma
             block += self.coef0
         if self.name == "poly":
-            np.power(block, self.degree, out=block)
+            once = block.copy()
+            for _ in range(self.degree - 1):
+                block *= once
         elif self.name == "sigmoid":
             np.tanh(block, out=block)
         return block
@@ -91,26 +94,43 @@ def resolve(
     return Kernel(kernel, float(gamma), int(degree), float(coef0))
 
 
+@cache
+def _libraries():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread():
+    """A context in which BLAS keeps to one thread: jobs share the cores, and the same sums are formed in the same order."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
 class Rows:
-    """Prepared rows of X: `block(P)` is the kernel of other prepared rows P with all of these, in dtype."""
+    """Prepared rows of X, whose kernel blocks cost one product and, for the Gaussian, one in-place exp."""
 
     def __init__(self, X: np.ndarray, kernel: Kernel, dtype=np.float64, mean: np.ndarray | None = None):
-        self.kernel, self.dtype = kernel, dtype
+        self.kernel, self.dtype = kernel, np.dtype(dtype)
         X = np.asarray(X)
-        self.plain = callable(kernel.name) or kernel.name == "precomputed"
+        self.index = np.arange(len(X)) if kernel.name == "precomputed" else None
         if kernel.name == "rbf":
             self.mean = X.mean(axis=0, dtype=float) if mean is None else mean
-            left = self.place(X)
-            self.right = left.copy()
-            self.right[:, -2:] = left[:, :-3:-1]
-        else:
-            self.right = X.astype(float) if self.plain else kernel.shrunk(X).astype(dtype, copy=False)
+        self.left = self.place(X)
+        self.right = self.left
+        if kernel.name == "rbf":
+            self.right = self.left.copy()
+            self.right[:, -2:] = self.left[:, :-3:-1]
+
+    def __len__(self) -> int:
+        return len(self.left if self.index is None else self.index)
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """X prepared as the left factor of a block."""
+        if self.kernel.name == "precomputed":
+            return X
         if self.kernel.name != "rbf":
-            X = np.asarray(X)
-            return (X if self.plain else self.kernel.shrunk(X)).astype(self.right.dtype, copy=False)
+            plain = callable(self.kernel.name)
+            return np.ascontiguousarray(X if plain else self.kernel.shrunk(X), float if plain else self.dtype)
         Z = np.empty((len(X), X.shape[1] + 2))
         np.subtract(X, self.mean, out=Z[:, :-2])
         Z[:, :-2] = self.kernel.shrunk(Z[:, :-2]) * np.sqrt(2.0 * self.kernel.gamma)
@@ -118,12 +138,50 @@ class Rows:
         Z[:, -1] = 1.0
         return Z.astype(self.dtype, copy=False)
 
-    def block(self, P: np.ndarray, take=slice(None), out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel of prepared rows P (as `place` gives them) with these rows' `take`."""
-        if self.plain:
-            return np.asarray(self.kernel(P, self.right[take]), self.dtype)
-        out = np.matmul(P, self.right[take].T, out=out)
-        if self.kernel.name != "rbf":
-            return self.kernel.of_products(out)
-        np.minimum(out, 0.0, out=out)
-        return np.exp(out, out=out)
+    def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
+        if self.index is not None:
+            return self.left[np.ix_(self.index[i], self.index[j])].astype(self.dtype, copy=False)
+        left = i if isinstance(i, np.ndarray) and i.ndim == 2 else self.left[i]
+        if callable(self.kernel.name):
+            return np.asarray(self.kernel(left, self.right[j])).astype(self.dtype, copy=False)
+        return self.finish(np.matmul(left, self.right[j].T, out=out))
+
+    def under(self, left: np.ndarray, part: slice) -> np.ndarray:
+        """Kernel of a slice of these rows (down) with a prepared left factor (across)."""
+        if callable(self.kernel.name):
+            return self.block(left, part).T
+        return self.finish(self.right[part] @ left.T)
+
+    def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """(first, kernel of rows i[first : first + size] with rows j), one small block after the other in the same buffer."""
+        plain = self.index is not None or callable(self.kernel.name)
+        right = None if plain else self.right[j].T
+        out = None if plain else np.empty((size, len(j)), self.dtype)
+        for first in range(0, len(i), size):
+            part = i[first : first + size]
+            if plain:
+                yield first, self.block(part, j)
+            else:
+                yield first, self.finish(np.matmul(self.left[part], right, out=out[: len(part)]))
+
+    def finish(self, block: np.ndarray) -> np.ndarray:
+        """The kernel of a block of products of prepared rows, computed in place."""
+        return np.exp(block, out=block) if self.kernel.name == "rbf" else self.kernel.of_products(block)
+
+    def diagonal(self, rows=slice(None)) -> np.ndarray:
+        """k(x, x) of the rows, in float64."""
+        if self.index is not None:
+            return self.left[self.index[rows], self.index[rows]].astype(float)
+        if self.kernel.name == "rbf":
+            return np.ones(len(self.left[rows]))
+        return replace(self.kernel, widths=None).diagonal(self.left[rows])  # the rows are shrunk already
+
+
+def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:
+    """Whether float32 keeps the exponent of a Gaussian block on rows like X right to about 1e-5."""
+    if kernel.name != "rbf":
+        return False
+    X = np.asarray(X)
+    offset = kernel.shrunk(X - X.mean(axis=0, dtype=float))
+    return bool(2.0 * kernel.gamma * np.einsum("ij,ij->i", offset, offset).max(initial=0.0) < 512.0)

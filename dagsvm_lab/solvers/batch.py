@@ -1,14 +1,32 @@
-"""Many duals on shared rows."""
+"""Many duals at once: small active sets that grow, advanced together, one array call for a step of every dual.
+
+A single SMO step on n rows is a dozen array calls whose cost is mostly the call. Here the active sets of many duals are
+stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (smo.py says it in
+words). Rounds: solve the stacked active sets loosely; recompute v = s p - K beta on all rows of each dual from its support
+vectors only; bring in the worst violators, leave out what rests at a bound; repeat more tightly until no row violates more
+than `tol`. No kernel matrix is ever formed: a round computes (rows x support vectors) and forgets it.
+Where float32 is safe it does the search, and float64 judges what was found and, if need be, finishes it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import Parallel, delayed
+from tqdm import tqdm
 
-from ..kernels import Kernel
-from .dual import Dual
-from .smo import RowCache, solve_smo
+from ..kernels import Kernel, Rows, one_thread, single_is_safe
+from .dual import Dual, measure, problem, warn
+from .smo import TAU, lean, rows_of
+
+START = 48  # rows of each side a dual starts with, or a 60th of them
+FALL = 0.1  # how much tighter a solve of the active rows is than the violation that led to it
+TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
+STEPS = 16  # steps between two looks at who has converged
+FEW = 3  # so few duals are advanced one by one
+LOOSE = 1e-3  # the tolerance float32 is asked for
 
 
 @dataclass
@@ -22,6 +40,96 @@ class Task:
     kernel: Kernel | None = None
 
 
+class State:
+    """One dual under way: its box, beta and v = s p - K beta on its rows, its active rows, and where it is heading."""
+
+    def __init__(self, task: Task, max_iter: int):
+        self.at, self.limit = task.rows, max_iter if max_iter > 0 else max(10_000_000, 100 * len(task.rows))
+        self.s, self.p, self.u = problem(task.y, 1.0, task.linear, task.upper)
+        self.lo, self.hi = np.minimum(self.s * self.u, 0.0), np.maximum(self.s * self.u, 0.0)
+        self.beta = np.zeros(len(self.s))
+        self.steps = self.stalled = 0
+        self.reached, self.best = True, np.inf
+        sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
+        few = [min(max(START, len(side) // 60), len(side)) for side in sides]
+        spread = [side[np.linspace(0, len(side) - 1, n).astype(int)] for side, n in zip(sides, few, strict=True)]
+        self.active = np.sort(np.concatenate(spread))
+        self.judge(np.zeros(len(self.s)))
+        self.stop = self.aim = 0.25 * self.violation
+
+    def use(self, rows: Rows, at: np.ndarray) -> None:
+        """Nothing; kernel values come from these prepared rows from now on."""
+        self.rows, self.at, self.diagonal = rows, at, rows.diagonal(at)
+
+    def judge(self, f: np.ndarray) -> None:
+        """Nothing; takes f = K beta: v on all rows, and the largest violation."""
+        self.v = self.s * self.p - f
+        self.top, self.bottom = self.ends(slice(None))
+        self.violation = self.top - self.bottom
+
+    def ends(self, rows) -> tuple[float, float]:
+        """(max v over those of the rows that may rise, min v over those that may fall)."""
+        v, b = self.v[rows], self.beta[rows]
+        return v.max(where=b < self.hi[rows], initial=-np.inf), v.min(where=b > self.lo[rows], initial=np.inf)
+
+    def remaining(self, tol: float) -> np.ndarray:
+        """The active rows without those that rest: at a bound, pulling outwards by more than any violator pulls in."""
+        a = self.active
+        v, b = self.v[a], self.beta[a]
+        top, bottom = self.ends(a)
+        if not np.isfinite(top - bottom):  # all on one side: their partners are still to join
+            return a
+        margin = 0.25 * max(top - bottom, tol)
+        resting = ((b >= self.hi[a]) & (v > top + margin)) | ((b <= self.lo[a]) & (v < bottom - margin))
+        return a[~resting]
+
+    def next_round(self, tol: float) -> None:
+        """Nothing; sets what the next solve works on: how tightly, and on which rows."""
+        tight = 0.9 * tol
+        if self.stop > self.aim:  # only what is left of the present rows, more tightly
+            self.active = self.remaining(tol)
+            self.stop = max(self.aim, FALL * self.stop)
+            return
+        if self.violation < 2.0 * self.aim:  # hardly anything outside: all the way before the next look at it
+            self.aim, self.stop = tight, max(tight, FALL * self.stop)
+        else:
+            self.aim = self.stop = max(min(self.aim, FALL * self.violation), tight)
+        up, low = self.beta < self.hi, self.beta > self.lo
+        excess = np.maximum(np.where(up, self.v - self.bottom, -np.inf), np.where(low, self.top - self.v, -np.inf))
+        excess[self.active] = -np.inf
+        new = np.flatnonzero(excess > self.aim)
+        n = len(self.active)
+        most = max(2 * START, n if 16 * n < len(self.v) else n // 2)
+        if len(new) > most:
+            new = new[np.argpartition(-excess[new], most)[:most]]
+        self.active = np.sort(np.concatenate([self.remaining(tol), new]))
+
+    def products(self, among=slice(None)) -> np.ndarray:
+        """f = K beta on the dual's rows `among`, kernel tile by kernel tile."""
+        at, sv = self.at[among], np.flatnonzero(self.beta)
+        f = np.zeros(len(at))
+        if len(sv):
+            weights = self.beta[sv].astype(self.rows.dtype)
+            for first, tile in self.rows.tiles(at, self.at[sv], max(16, TILE // len(sv))):
+                f[first : first + len(tile)] = tile @ weights
+        return f
+
+    def finished(self, tol: float) -> bool:
+        """Whether to stop: converged, out of steps, or no longer gaining on the objective."""
+        objective = -0.5 * float(self.beta @ (self.v + self.s * self.p))
+        least = 1e-6 if self.rows.dtype == np.float32 else 1e-12
+        self.stalled = 0 if objective < self.best - least * abs(objective) else self.stalled + 1
+        self.best = min(self.best, objective)
+        return self.violation <= tol or self.steps >= self.limit or (self.stalled > 3 and self.stop <= tol)
+
+    def dual(self, tol: float) -> Dual:
+        """The Dual of what was reached, certified from v."""
+        alpha = self.s * self.beta
+        c = measure(self.s * self.p - self.v, self.s, self.p, self.u, alpha)
+        numbers = c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation
+        return Dual(alpha, *numbers, self.steps, bool(c.kkt_violation <= tol), self.p, self.u)
+
+
 def solve_many(
     X: np.ndarray,
     kernel: Kernel,
@@ -33,25 +141,202 @@ def solve_many(
     max_iter: int = -1,
     verbose: int = 0,
 ) -> list[Dual]:
-    """The Dual of every task, in order."""
-    duals = []
-    for task in tasks:
-        own = task.kernel or kernel
-        if own.name == "precomputed":
-            K = X[np.ix_(task.rows, task.rows)]
-        elif len(task.rows) ** 2 * 8 <= cache_size * 2**20:
-            K = own(X[task.rows], X[task.rows])
-        else:
-            K = RowCache(X[task.rows], own, cache_size)
-        duals.append(
-            solve_smo(
-                K,
-                task.y,
-                tol=tol,
-                linear=task.linear,
-                upper=task.upper,
-                max_iter=max_iter,
-                cache_size=cache_size,
-            )
+    """The Dual of every task, in order and the same whatever n_jobs; the stacked kernels take cache_size / 4 MB a job."""
+    order = sorted(range(len(tasks)), key=lambda t: -len(tasks[t].rows))
+    total = sum(len(task.rows) for task in tasks)
+    # long duals fill an array call by few; duals that share all their rows share kernel values too
+    most = 96 if total >= 2 * len(X) * len(tasks) // 3 else int(np.clip(100_000 * len(tasks) // max(total, 1), 8, 96))
+    n = max(-(-len(tasks) // most), min(2, len(tasks)))
+    parts = [order[k::n] for k in range(n)]
+    duals: dict[int, Dual] = {}
+    with one_thread(), tqdm(total=len(tasks), desc="machines", disable=not verbose) as bar:
+        solved = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+            delayed(solve_chunk)(X, kernel, [tasks[t] for t in part], tol, cache_size, max_iter) for part in parts
         )
-    return duals
+        for part, found in zip(parts, solved, strict=True):
+            duals |= zip(part, found, strict=True)
+            bar.update(len(part))
+    above = sum(not dual.converged for dual in duals.values())
+    if above:
+        warn(f"{above} of {len(tasks)} machines stopped at a violation above tol={tol}: see kkt_violation and n_iter")
+    return [duals[t] for t in range(len(tasks))]
+
+
+def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter) -> list[Dual]:
+    """The Duals of some tasks, advanced together."""
+    states = [State(task, max_iter) for task in tasks]
+
+    def prepare(dtype) -> None:
+        shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
+        for task, s in zip(tasks, states, strict=True):
+            if task.kernel is None:
+                s.use(shared, task.rows)
+            else:
+                own = X[np.ix_(task.rows, task.rows)] if task.kernel.name == "precomputed" else X[task.rows]
+                s.use(Rows(own, task.kernel, dtype), np.arange(len(task.rows)))
+
+    with one_thread():
+        single = all(single_is_safe(X, k) for k in {task.kernel or kernel for task in tasks})
+        if single:
+            prepare(np.float32)
+            rounds(states, max(tol, LOOSE), cache_size)
+        prepare(np.float64)
+        for s in [s for s in states if single and np.isfinite(s.violation)]:
+            # where it can matter: a row far on its right side has neither slack nor violation
+            margin = max(0.01, 1e-6 * np.abs(s.beta).sum())
+            near = np.flatnonzero((s.beta != 0) | (s.s * (s.v - 0.5 * (s.top + s.bottom)) > -margin))
+            f = s.s * s.p - s.v
+            f[near] = s.products(near)
+            s.judge(f)
+            s.best, s.stalled = np.inf, 0
+            s.aim = s.stop = max(0.9 * tol, min(s.stop, FALL * s.violation))
+        rounds(states, tol, cache_size)
+    return [s.dual(tol) for s in states]
+
+
+def rounds(states: list[State], tol: float, cache_size: float) -> None:
+    """Nothing; brings every state to tol, or as far as it goes."""
+    live = [s for s in states if s.violation > tol and s.steps < s.limit]
+    work = np.empty(0)
+    while live:
+        for group, width in groups(live, cache_size):
+            need = len(group) * width**2
+            if work.size < need or work.dtype != group[0].rows.dtype:
+                work = np.empty(need, group[0].rows.dtype)
+            advance(group, width, work[:need].reshape(len(group), width, width))
+        ready = [s for s in live if s.reached and s.stop <= s.aim]
+        refresh(ready)
+        over = {id(s) for s in ready if s.finished(tol)}
+        live = [s for s in live if id(s) not in over]
+        for s in live:
+            if s.reached:
+                s.next_round(tol)
+
+
+def refresh(states: list[State]) -> None:
+    """Nothing; recomputes v of the states on all their rows, together if they share enough support vectors."""
+    if not states:
+        return
+    rows, support = states[0].rows, [s.at[s.beta != 0] for s in states]
+    union, every = np.unique(np.concatenate(support)), np.unique(np.concatenate([s.at for s in states]))
+    apart = sum(len(sv) * len(s.at) for sv, s in zip(support, states, strict=True))
+    if 1.5 * len(union) * len(every) > apart or any(s.rows is not rows for s in states):
+        for s in states:
+            s.judge(s.products())
+        return
+    weights = np.zeros((len(union), len(states)), rows.dtype)
+    for k, (sv, s) in enumerate(zip(support, states, strict=True)):
+        weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
+    f = np.zeros((len(every), len(states)))
+    for part in range(0, len(union), 256):
+        for first, tile in rows.tiles(every, union[part : part + 256], TILE // 256):
+            f[first : first + len(tile)] += tile @ weights[part : part + 256]
+    for k, s in enumerate(states):
+        s.judge(f[np.searchsorted(every, s.at), k])
+
+
+def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State], int]]:
+    """(states, width): those whose active sets are of similar size, so that padding to the widest costs little."""
+    states = sorted(states, key=lambda s: len(s.active))
+    while states:
+        narrow, room = len(states[0].active), cache_size * 2**18 / states[0].rows.dtype.itemsize
+        n = 1
+        while n < len(states):
+            wide = len(states[n].active)
+            if wide > 1.6 * narrow + 16 or (n + 1) * wide**2 > room:
+                break
+            n += 1
+        yield states[:n], -(-max(len(states[n - 1].active), 1) // 16) * 16
+        states = states[n:]
+
+
+def advance(states: list[State], width: int, E: np.ndarray) -> None:
+    """Nothing; solves each state's active rows to its `stop`; `reached` says whether that was worth finishing now.
+
+    E_ij = K_ii + K_jj - 2 K_ij is all a step needs: it is the step's eta, and K_in - K_jn is (E_jn - E_in) / 2 up to a
+    constant, which differences of v do not see.
+    """
+    v2 = np.empty((2, len(states), width), E.dtype)
+    v2[0], v2[1] = -np.inf, np.inf
+    b, lo, hi = np.zeros((3, len(states), width))
+    for k, s in enumerate(states):
+        a, n, d = s.active, len(s.active), s.diagonal[s.active]
+        block = s.rows.block(s.at[a], s.at[a])
+        block *= -2.0
+        block += d.astype(E.dtype)
+        np.add(block, d[:, None].astype(E.dtype), out=E[k, :n, :n])
+        if E.dtype == np.float32:  # equal rows: 0 but for rounding, and only a Gaussian comes here
+            np.maximum(E[k, :n, :n], 1e-6, out=E[k, :n, :n])
+        E[k, :n, n:] = 1.0
+        b[k, :n], lo[k, :n], hi[k, :n] = s.beta[a], s.lo[a], s.hi[a]
+        v2[0, k, :n] = np.where(s.beta[a] < s.hi[a], s.v[a], -np.inf)
+        v2[1, k, :n] = np.where(s.beta[a] > s.lo[a], s.v[a], np.inf)
+    stop, limit = np.array([s.stop for s in states]), np.array([s.limit - s.steps for s in states])
+    taken, reached = together(E, v2, b, lo, hi, stop, limit)
+    for k, s in enumerate(states):
+        n = len(s.active)
+        s.beta[s.active], s.reached = b[k, :n], bool(reached[k])
+        s.v[s.active] = np.where(np.isfinite(v2[0, k, :n]), v2[0, k, :n], v2[1, k, :n])
+        s.steps += int(taken[k])
+
+
+def together(E, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
+    """(steps, reached) of the stacked duals; b and the two copies of v (smo.py) change in place.
+
+    When only a few of many are left, they are given back unfinished, to go on in better company.
+    """
+    width, kind = b.shape[1], E.dtype
+    table, tau = E.reshape(-1, width), kind.type(TAU)
+    taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
+    who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
+    if limit.min() < STEPS:
+        reached[:] = False
+    while len(who) > FEW and reached.all():
+        P = len(who)
+        v, x, low, high = v2.take(who, 1), b[who], lo[who].ravel(), hi[who].ravel()
+        own = np.arange(P) * width
+        shift = who * width - own
+        (vU, vL), flat = v, x.reshape(-1)
+        fU, fL = vU.reshape(-1), vL.reshape(-1)
+        E_i, E_j, gain = np.empty((3, P, width), kind)
+        newton, pair, ends = E_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), kind)
+        i, j = pair
+        still = np.ones(P, bool)
+        while still.sum() > 0.75 * P:
+            for _ in range(STEPS):
+                vU.argmax(1, out=i)
+                i += own
+                table.take(i + shift, 0, out=E_i, mode="clip")
+                np.subtract(fU.take(i)[:, None], vL, out=gain)
+                np.maximum(E_i, tau, out=E_j)
+                np.divide(gain, E_j, out=E_j)  # the unclipped step
+                np.abs(gain, out=gain)
+                gain *= E_j
+                gain.argmax(1, out=j)
+                j += own
+                t = newton.take(j).astype(float)
+                table.take(j + shift, 0, out=E_j, mode="clip")
+                at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
+                np.minimum(t, top[0] - at[0], out=t)
+                np.minimum(t, at[1] - floor[1], out=t)
+                np.maximum(t, 0.0, out=t)
+                E_j -= E_i
+                E_j *= (0.5 * t).astype(kind)[:, None]
+                v -= E_j
+                at[0] += t
+                at[1] -= t
+                flat[pair] = at
+                ends[0], ends[1] = fU.take(i), fL.take(j)
+                fU[pair] = np.where(at < top, ends, -np.inf)
+                fL[pair] = np.where(at > floor, ends, np.inf)
+            taken[who] += STEPS
+            still = (vU.max(1) - vL.min(1) > stop[who]) & (t > 0) & (taken[who] + STEPS < limit[who])
+        v2[:, who], b[who] = v, x
+        who = who[still]
+        if FEW < len(who) <= len(b) // 4:
+            reached[who] = False
+    if reached.all() or limit.min() < STEPS:
+        for k in who.tolist():
+            taken[k] += lean(rows_of(E[k]), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
+            reached[k] = True
+    return taken, reached

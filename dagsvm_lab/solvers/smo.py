@@ -9,13 +9,13 @@ v is kept twice, -inf where b may not rise and +inf where it may not fall, so th
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
+from collections.abc import Callable
 
 import numpy as np
 
 from ..kernels import Kernel, Rows
-from .dual import Dual
+from .dual import Dual, build, problem, product, warn
 
 TAU = 1e-12
 
@@ -43,42 +43,12 @@ class RowCache:
         return row
 
     def diagonal(self) -> np.ndarray:
+        """K_ii of every row."""
         return self.diag
 
-
-def problem(y, C, linear, upper) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(s, p, u): signs, linear term and upper bounds as float64 vectors."""
-    y = np.asarray(y, float)
-    p = np.ones(len(y)) if linear is None else np.asarray(linear, float)
-    u = np.full(len(y), float(C)) if upper is None else np.asarray(upper, float)
-    return np.where(y > 0, 1.0, -1.0), p, u
-
-
-def finish(s, p, u, beta, v, n_iter: int, converged: bool) -> Dual:
-    """The Dual of beta with its certificate, from v = s p - K beta in float64."""
-    lo, hi = np.minimum(s * u, 0.0), np.maximum(s * u, 0.0)
-    up, low = v[beta < hi], v[beta > lo]
-    top, bottom = up.max(initial=-np.inf), low.min(initial=np.inf)
-    free = (beta > lo) & (beta < hi)
-    if free.any():
-        bias = float(v[free].mean())
-    else:
-        ends = [e for e in (top, bottom) if np.isfinite(e)]
-        bias = float(np.mean(ends)) if ends else 0.0
-    objective = -0.5 * float(beta @ (v + s * p))
-    primal = 0.5 * float(beta @ (s * p - v)) + float(u @ np.maximum(0.0, s * (v - bias)))
-    return Dual(
-        alpha=s * beta,
-        bias=bias,
-        objective=objective,
-        primal_objective=primal,
-        gap=primal + objective,
-        kkt_violation=max(0.0, float(top - bottom)),
-        n_iter=n_iter,
-        converged=converged,
-        linear=p,
-        upper=u,
-    )
+    def __matmul__(self, beta: np.ndarray) -> np.ndarray:
+        """K beta, from the rows where beta is not zero."""
+        return sum((beta[i] * self[i] for i in np.flatnonzero(beta)), np.zeros(len(beta)))
 
 
 def starting_point(s, u, warm) -> np.ndarray:
@@ -92,16 +62,6 @@ def starting_point(s, u, warm) -> np.ndarray:
     elif minus > plus:
         beta[s < 0] *= plus / minus
     return beta
-
-
-def times(K, beta) -> np.ndarray:
-    """K beta in float64, from the rows where beta is not zero."""
-    if isinstance(K, np.ndarray):
-        return K @ beta
-    out = np.zeros(K.shape[0])
-    for i in np.flatnonzero(beta):
-        out += beta[i] * K[i]
-    return out
 
 
 def solve_smo(
@@ -125,89 +85,98 @@ def solve_smo(
     beta = starting_point(s, u, warm)
     limit = max_iter if max_iter > 0 else max(10_000_000, 100 * len(s))
     steps, room = 0, max(8, int(cache_size * 2**20 / (16 * max(1, len(s)))))
-    keep = np.flatnonzero(u > 0)
+    everything = np.flatnonzero(u > 0)
+    active, stop, objective, stalled = everything, np.inf, np.inf, 0
+    v = s * p - product(K, beta)
     while True:
-        v = s * p - times(K, beta)
-        top = v[beta < hi].max(initial=-np.inf)
-        bottom = v[beta > lo].min(initial=np.inf)
-        if top - bottom <= tol or steps >= limit:
+        up, low = beta[active] < hi[active], beta[active] > lo[active]
+        top, bottom = v[active].max(where=up, initial=-np.inf), v[active].min(where=low, initial=np.inf)
+        if len(active) < len(everything) or stop < np.inf:  # what was left of the rows is solved
+            if stop > 0.9 * tol:
+                margin = max(
+                    top - bottom, tol
+                )  # shrink: what rests at a bound, and far from moving, stays there for now
+                active = active[~((~up & (v[active] > top + margin)) | (~low & (v[active] < bottom - margin)))]
+            else:  # unshrink: judge every row afresh
+                v = s * p - product(K, beta)
+                active, stop, last, objective = (
+                    everything,
+                    np.inf,
+                    objective,
+                    -0.5 * float(beta @ (v + s * p)),
+                )
+                stalled = 0 if objective < last - 1e-12 * abs(objective) else stalled + 1
+                continue
+        elif top - bottom <= tol or steps >= limit or stalled > 3:
             break
-        # shrink: what is at a bound and pulls outwards by more than the present violation stays there for now
-        outside = ((beta >= hi) & (v > top)) | ((beta <= lo) & (v < bottom))
-        act = np.flatnonzero((u > 0) & ~outside) if shrinking and steps else keep
-        done, moved = lean(K, diag, act, beta, lo, hi, v, tol, limit - steps, room)
-        steps += done
-        if (
-            not moved or not done
-        ):  # no step possible on the whole set: nothing more to gain in this arithmetic
-            if len(act) == len(keep):
-                v = s * p - times(K, beta)
-                break
-            shrinking = False
-    converged = bool(v[beta < hi].max(initial=-np.inf) - v[beta > lo].min(initial=np.inf) <= tol)
-    if not converged:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(f"SMO stopped after {steps} steps above tol={tol}", ConvergenceWarning, stacklevel=2)
-    return finish(s, p, u, beta, v, steps, converged)
+        stop = max(0.9 * tol, 0.1 * (top - bottom)) if shrinking else 0.9 * tol
+        v2 = np.array([np.where(beta < hi, v, -np.inf), np.where(beta > lo, v, np.inf)])[:, active]
+        b = beta[active]
+        steps += lean(rows_of(K, diag, active, room), v2, b, lo[active], hi[active], stop, limit - steps)
+        beta[active], v[active] = b, np.where(np.isfinite(v2[0]), v2[0], v2[1])
+    dual = build(K, s, p, u, s * beta, steps, bool(top - bottom <= tol))
+    if not dual.converged:
+        warn(f"SMO stopped after {steps} steps at a violation of {dual.kkt_violation:.2g}, above tol={tol}")
+    return dual
 
 
-def lean(K, diag, act, beta, lo, hi, v, tol, limit, room) -> tuple[int, bool]:
-    """(steps, False if stuck) on the rows `act` until their violation is <= 0.9 tol; beta changes in place."""
-    whole = len(act) == len(beta)
-    b, low, high = beta[act].tolist(), lo[act].tolist(), hi[act].tolist()
-    d, points = diag[act], act.tolist()
-    v2 = np.vstack([v[act], v[act]])
-    vU, vL = v2
-    vU[beta[act] >= hi[act]] = -np.inf
-    vL[beta[act] <= lo[act]] = np.inf
-    gain, move = np.empty(len(act)), np.empty(len(act))
+def rows_of(K, diag=None, active=None, room: int = 1 << 30) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
+    """row(i) -> (E_i, 1 / sqrt(E_i)) with E_ij = K_ii + K_jj - 2 K_ij over the active rows; K is E itself if no diag is given.
+
+    The last `room` answers are kept.
+    """
     kept: OrderedDict[int, tuple] = OrderedDict()
+    d = None if diag is None else diag[active]
 
-    def row(i):
+    def row(i: int) -> tuple[np.ndarray, np.ndarray]:
         pair = kept.get(i)
-        if pair is None:
-            if len(kept) >= room:
-                kept.popitem(last=False)
-            k = K[points[i]]
-            k = k if whole else k[act]
-            eta = np.maximum(d[i] + d - 2.0 * k, TAU)
-            pair = kept[i] = (k, 1.0 / np.sqrt(eta))
-        else:
+        if pair is not None:
             kept.move_to_end(i)
+            return pair
+        if len(kept) >= room:
+            kept.popitem(last=False)
+        E = K[i] if d is None else d[i] + d - 2.0 * K[active[i]][active]
+        pair = kept[i] = (E, 1.0 / np.sqrt(np.maximum(E, TAU)))
         return pair
 
-    stop, steps, moved = 0.9 * tol, 0, True
-    while steps < limit:
+    return row
+
+
+def lean(row, v2, b, lo, hi, stop: float, limit: int) -> int:
+    """Steps taken until the violation is <= stop, or none is possible; b and the two copies of v change in place.
+
+    Only differences of v matter to a step, and K_in - K_jn = (E_jn - E_in) / 2 + the same for every n.
+    """
+    state, v2 = v2, v2.copy()
+    vU, vL = v2
+    gain, move = np.empty_like(vU), np.empty_like(vU)
+    x, low, high = b.tolist(), lo.tolist(), hi.tolist()
+    steps = 0
+    while x and steps < limit:
         i = int(vU.argmax())
-        top = vU[i]
-        k_i, r_i = row(i)
+        top = float(vU[i])
+        E_i, r_i = row(i)
         np.subtract(top, vL, out=gain)
         gain *= r_i
         j = int(gain.argmax())
-        difference = top - vL[j]
-        # the best partner is rarely the worst violator: only when it is none can the whole set be in order
-        if not difference > stop and not (top - vL).max(initial=-np.inf) > stop:
+        difference = top - float(vL[j])
+        # the best partner is rarely the worst violator, but when it is none the whole set may be in order
+        if not difference > stop and not top - vL.min() > stop:
             break
-        t = min(difference * r_i[j] ** 2, high[i] - b[i], b[j] - low[j])
-        if not t > 0.0 or not np.isfinite(t) or (b[i] + t == b[i] and b[j] - t == b[j]):
-            moved = False
+        t = min(difference * float(r_i[j]) ** 2, high[i] - x[i], x[j] - low[j])
+        if not t > 0.0:
             break
-        k_j = row(j)[0]
-        np.subtract(k_i, k_j, out=move)
-        move *= t
+        np.subtract(row(j)[0], E_i, out=move)
+        move *= 0.5 * t
         v2 -= move
-        old_i, old_j = b[i], b[j]
-        b[i] = high[i] if t >= high[i] - old_i else old_i + t
-        b[j] = low[j] if t >= old_j - low[j] else old_j - t
-        if b[i] >= high[i]:
+        x[i] += t
+        x[j] -= t
+        v_i, v_j = vU[i], vL[j]
+        vL[i], vU[j] = v_i, v_j
+        if x[i] >= high[i]:
             vU[i] = -np.inf
-        if old_i <= low[i]:
-            vL[i] = vU[i] if b[i] < high[i] else top - move[i]
-        if b[j] <= low[j]:
+        if x[j] <= low[j]:
             vL[j] = np.inf
-        if old_j >= high[j]:
-            vU[j] = top - difference - move[j]
         steps += 1
-    beta[act] = b
-    return steps, moved
+    b[:], state[:] = x, v2
+    return steps
