@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
-from dagsvm_lab import runner
+from dagsvm_lab import DAGSVC, load, runner
 from dagsvm_lab.cli import main
 from dagsvm_lab.committed import clean, complaints
 from dagsvm_lab.record import Record, project_root, write_atomically
@@ -177,9 +178,31 @@ def test_a_killed_batch_resumes(running, tmp_path, capsys):
     assert not leftovers(tmp_path)
 
 
-def test_a_cluster_that_loses_a_worker_gives_the_same_results(notebook, tmp_path):
+@pytest.fixture(scope="module")
+def cluster():
+    """A Dask cluster of two worker processes on this machine."""
     from distributed import LocalCluster
 
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        yield cluster
+
+
+def test_a_fit_spreads_its_machines_over_a_cluster(cluster):
+    import joblib
+    from distributed import Client
+
+    d = load("letter", scaled=True)
+    X, y = d.X_train[:1500], d.y_train[:1500]
+    here = DAGSVC(C=10, gamma=2.5).fit(X, y)
+    with Client(cluster, set_as_default=True) as client, joblib.parallel_config(backend="dask"):
+        there = DAGSVC(C=10, gamma=2.5, n_jobs=-1).fit(X, y)
+        done = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    assert len(done) == 2 and all(done.values())
+    for name, array in here.machines_.to_arrays().items():
+        np.testing.assert_array_equal(array, there.machines_.to_arrays()[name], err_msg=name)
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_same_results(cluster, notebook, tmp_path):
     notebook("01_good_one", TABLE, "import time; open('started', 'a').write('x'); time.sleep(1)")
     started = tmp_path / "notebooks" / "started"
     grid = tmp_path / "grid.yaml"
@@ -192,16 +215,15 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_results(notebook, tmp_path
     there = tmp_path / "there"
     started.unlink()
     jobs = runner.plan(runner.notebooks((), tmp_path / "notebooks"), there, {}, runner.grid_points(grid))
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
-        victim = cluster.workers[0].process.process.pid
+    victim = cluster.workers[0].process.process.pid
 
-        def kill_when_both_are_busy() -> None:
-            while not (started.exists() and started.stat().st_size >= 2):
-                time.sleep(0.05)
-            os.kill(victim, signal.SIGKILL)
+    def kill_when_both_are_busy() -> None:
+        while not (started.exists() and started.stat().st_size >= 2):
+            time.sleep(0.05)
+        os.kill(victim, signal.SIGKILL)
 
-        threading.Thread(target=kill_when_both_are_busy, daemon=True).start()
-        outcomes = runner.run_batch(jobs, scheduler=cluster.scheduler_address)
+    threading.Thread(target=kill_when_both_are_busy, daemon=True).start()
+    outcomes = runner.run_batch(jobs, scheduler=cluster.scheduler_address)
     assert [outcome.status for outcome in outcomes] == ["finished"] * 4
     assert started.stat().st_size == 5  # the one that was lost began again
     assert {p.relative_to(there): p.read_bytes() for p in there.glob("*/*/sums.csv")} == here
