@@ -28,8 +28,8 @@ SYSTEMS = ("svm_oao", "svm_oaa", "svm_cbts", "ppsvm_oao", "ppsvm_oaa", "btppsvm"
 LOADED = {"letter": "letter", "optdigit": "optdigits", "pendigit": "pendigits", "mnist": "mnist"}
 K = 11  # neighbours of the posterior estimate, the point itself included
 TREES = {"svm_cbts": ("ordinary", "centre"), "btppsvm": ("posterior", "fisher")}
-GRID_C = (1.0, 4.0, 16.0)
-GRID_GAMMA = tuple(2.0**e for e in (-7, -5, -3, -1, 1))
+GRID_C = (1.0, 4.0, 16.0, 64.0)
+GRID_GAMMA = tuple(2.0**e for e in (-7, -5, -3, -1, 1, 3))
 UNTUNED = {"letter": (16.0, 2.0), "optdigit": (4.0, 2.0**-5), "pendigit": (4.0, 0.5), "mnist": (16.0, 2.0**-5)}
 
 
