@@ -1,7 +1,8 @@
 """Kernels: blocks k(A, B) in float64, and prepared rows whose blocks cost one product and one in-place exp.
 
-The Gaussian kernel is Platt's exp(-|x - y|^2 / (2 sigma^2)) = exp(-gamma |x - y|^2). With z = sqrt(2 gamma)(x - mean) the
-exponent is z.z' - |z|^2/2 - |z'|^2/2: one product of rows augmented by two columns. Centring keeps its rounding small.
+The Gaussian kernel is Platt's exp(-|x - y|^2 / (2 sigma^2)) = exp(-gamma |x - y|^2). With z = sqrt(2 gamma)(x - mean)
+the exponent is z.z' - |z|^2/2 - |z'|^2/2: one product of rows augmented by two columns. Centring keeps its rounding
+small.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ def gamma_from_sigma(sigma: float) -> float:
 
 @dataclass(frozen=True)
 class Kernel:
-    """k(A, B), a float64 block: x.y | (gamma x.y + coef0)^degree | exp(-gamma |x-y|^2) | tanh(gamma x.y + coef0) | callable.
+    """k(A, B), a float64 block of kernel values.
 
+    linear x.y, poly (gamma x.y + coef0)^degree, rbf exp(-gamma |x-y|^2), sigmoid tanh(gamma x.y + coef0), a callable.
     `widths`, one an input, divides the inputs first (e1071 scales them anew for every machine).
     """
 
@@ -77,7 +79,7 @@ class Kernel:
 def resolve(
     kernel: str | Callable, gamma: float | str = "scale", degree: int = 3, coef0: float = 0.0, X=None
 ) -> Kernel:
-    """The Kernel with its numbers: gamma "scale" is 1 / (inputs x variance of X), "auto" 1 / inputs, as in scikit-learn."""
+    """The Kernel with its numbers: gamma "scale" is 1 / (inputs x variance of X), "auto" 1 / inputs, as elsewhere."""
     if isinstance(kernel, Kernel):
         return kernel
     if not callable(kernel) and kernel not in NAMES:
@@ -102,7 +104,7 @@ def _libraries():
 
 
 def one_thread():
-    """A context in which BLAS keeps to one thread: jobs share the cores, and the same sums are formed in the same order."""
+    """A context in which BLAS keeps to one thread: jobs share the cores, and sums are formed in one order."""
     return _libraries().limit(limits=1, user_api="blas")
 
 
@@ -154,7 +156,7 @@ class Rows:
         return self.finish(self.right[part] @ left.T)
 
     def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """(first, kernel of rows i[first : first + size] with rows j), one small block after the other in the same buffer."""
+        """(first, kernel of rows i[first : first + size] with rows j), small blocks one by one in the same buffer."""
         plain = self.index is not None or callable(self.kernel.name)
         right = None if plain else self.right[j].T
         out = None if plain else np.empty((size, len(j)), self.dtype)

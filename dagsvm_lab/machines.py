@@ -1,7 +1,7 @@
 """The bank: every two-class machine of a multiclass system, trained on shared kernel rows.
 
-A bank is a coding matrix (machines x classes) of -1, 0, +1: one-versus-one, one-versus-rest or any error-correcting code.
-Support vectors are stored once, with one sparse row of coefficients beta = s alpha a machine:
+A bank is a coding matrix (machines x classes) of -1, 0, +1: one-versus-one, one-versus-rest or any error-correcting
+code. Support vectors are stored once, with one sparse row of coefficients beta = s alpha a machine:
 f_t(x) = sum_i beta_ti K(x_i, x) + bias_t, and f_t(x) > 0 means the +1 side.
 """
 
@@ -19,10 +19,7 @@ from .kernels import Kernel, Rows, one_thread, single_is_safe
 from .solvers.active import sharpen
 from .solvers.batch import Task, solve_many
 
-ROWS, EDGE = (
-    240,
-    8,
-)  # rows evaluated at a time, and how many more on both sides, where BLAS may round differently
+ROWS, EDGE = 240, 8  # rows evaluated at a time, and how many more on both sides, where BLAS may round otherwise
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
 SMALL = 256  # rows up to which a dual is solved to the last digit
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")

@@ -1,10 +1,10 @@
 """Many duals at once: small active sets that grow, advanced together, one array call for a step of every dual.
 
-A single SMO step on n rows is a dozen array calls whose cost is mostly the call. Here the active sets of many duals are
-stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (smo.py says it in
-words). Rounds: solve the stacked active sets loosely; recompute v = s p - K beta on all rows of each dual from its support
-vectors only; bring in the worst violators, leave out what rests at a bound; repeat more tightly until no row violates more
-than `tol`. No kernel matrix is ever formed: a round computes (rows x support vectors) and forgets it.
+A single SMO step on n rows is a dozen array calls whose cost is mostly the call. Here the active sets of many duals
+are stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (smo.py has
+it in words). Rounds: solve the stacked active sets loosely; recompute v = s p - K beta on all rows of a dual from its
+support vectors only; bring in the worst violators, leave out what rests at a bound; repeat more tightly until no row
+violates more than `tol`. No kernel matrix is ever formed: a round computes (rows x support vectors) and forgets it.
 Where float32 is safe it does the search, and float64 judges what was found and, if need be, finishes it.
 """
 
@@ -141,7 +141,7 @@ def solve_many(
     max_iter: int = -1,
     verbose: int = 0,
 ) -> list[Dual]:
-    """The Dual of every task, in order and the same whatever n_jobs; the stacked kernels take cache_size / 4 MB a job."""
+    """The Dual of every task in order, the same whatever n_jobs; stacked kernels take cache_size / 4 MB a job."""
     order = sorted(range(len(tasks)), key=lambda t: -len(tasks[t].rows))
     total = sum(len(task.rows) for task in tasks)
     # long duals fill an array call by few; duals that share all their rows share kernel values too

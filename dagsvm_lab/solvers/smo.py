@@ -2,9 +2,9 @@
 
     minimise 1/2 b'Kb - (s p)'b   with  sum b = 0,  lo <= b <= hi        (b = s alpha, alpha in [0, u])
 
-v = s p - K b is minus the gradient. A step moves b_i up and b_j down; the solution has max v over {b < hi} <= min v over
-{b > lo}. i is the maximal violator, j the best second-order partner (Fan, Chen, Lin 2005, JMLR 6:1889-1918, WSS 2).
-v is kept twice, -inf where b may not rise and +inf where it may not fall, so that one argmax needs no mask.
+v = s p - K b is minus the gradient. A step moves b_i up and b_j down; the solution has max v over {b < hi} <= min v
+over {b > lo}. i is the maximal violator, j the best second-order partner (Fan, Chen, Lin 2005, JMLR 6:1889-1918, WSS
+2). v is kept twice, -inf where b may not rise and +inf where it may not fall, so that one argmax needs no mask.
 """
 
 from __future__ import annotations
@@ -91,22 +91,16 @@ def solve_smo(
     while True:
         up, low = beta[active] < hi[active], beta[active] > lo[active]
         top, bottom = v[active].max(where=up, initial=-np.inf), v[active].min(where=low, initial=np.inf)
-        if len(active) < len(everything) or stop < np.inf:  # what was left of the rows is solved
-            if stop > 0.9 * tol:
-                margin = max(
-                    top - bottom, tol
-                )  # shrink: what rests at a bound, and far from moving, stays there for now
-                active = active[~((~up & (v[active] > top + margin)) | (~low & (v[active] < bottom - margin)))]
-            else:  # unshrink: judge every row afresh
-                v = s * p - product(K, beta)
-                active, stop, last, objective = (
-                    everything,
-                    np.inf,
-                    objective,
-                    -0.5 * float(beta @ (v + s * p)),
-                )
-                stalled = 0 if objective < last - 1e-12 * abs(objective) else stalled + 1
-                continue
+        if stop <= 0.9 * tol:  # the rows left are solved: unshrink, and judge every row afresh
+            v = s * p - product(K, beta)
+            last, objective = objective, -0.5 * float(beta @ (v + s * p))
+            stalled = 0 if objective < last - 1e-12 * abs(objective) else stalled + 1
+            active, stop = everything, np.inf
+            continue
+        if stop < np.inf:  # shrink: what rests at a bound, and far from moving, stays there for now
+            margin = max(top - bottom, tol)
+            resting = (~up & (v[active] > top + margin)) | (~low & (v[active] < bottom - margin))
+            active = active[~resting]
         elif top - bottom <= tol or steps >= limit or stalled > 3:
             break
         stop = max(0.9 * tol, 0.1 * (top - bottom)) if shrinking else 0.9 * tol
@@ -121,9 +115,9 @@ def solve_smo(
 
 
 def rows_of(K, diag=None, active=None, room: int = 1 << 30) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
-    """row(i) -> (E_i, 1 / sqrt(E_i)) with E_ij = K_ii + K_jj - 2 K_ij over the active rows; K is E itself if no diag is given.
+    """row(i) -> (E_i, 1 / sqrt(E_i)) with E_ij = K_ii + K_jj - 2 K_ij over the active rows.
 
-    The last `room` answers are kept.
+    K is E itself if no diag is given. The last `room` answers are kept.
     """
     kept: OrderedDict[int, tuple] = OrderedDict()
     d = None if diag is None else diag[active]
