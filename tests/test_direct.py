@@ -84,7 +84,7 @@ def test_decomposition_reaches_the_exact_minimum(seed, k, loss, exponent):
     K = rbf_kernel(X, gamma=0.5) + 1
     exact = direct_qp(K, codes, k, C, loss)
     # a working set of 6 rows at first, and never more than 20: it has to grow, and to let rows go
-    ours = solve_direct(of(K), codes, k, C, loss, 1e-6, start=6, cache_size=20**2 * 8 / 2**20)
+    ours = solve_direct(of(K), codes, k, C, loss, 1e-6, start=6, cache_size=20**2 * 4 / 2**20)
     assert ours.converged and ours.kkt_violation <= 1e-6
     assert exact.converged and ours.objective == pytest.approx(exact.objective, rel=1e-4)
     assert ours.gap <= ours.kkt_violation * C.sum() * (1 if loss.shared else k - 1) + 1e-9 * -ours.objective
@@ -163,7 +163,7 @@ def test_letter_in_single_precision(cls, monkeypatch):
     d = load("letter", scaled=True)
     X, y = d.X_train[:1500], d.y_train[:1500]
     monkeypatch.setattr(direct, "SINGLE", 0)
-    growing = cls(C=10, gamma=1.25, cache_size=8).fit(X, y)
+    growing = cls(C=10, gamma=1.25, cache_size=4).fit(X, y)
     monkeypatch.setattr(direct, "SINGLE", 10**6)
     whole = cls(C=10, gamma=1.25).fit(X, y)
     for est in (growing, whole):

@@ -191,11 +191,14 @@ def solve_direct(
     C = np.array(np.broadcast_to(C, n), float)
     A, F = np.zeros((n, n_classes)), np.zeros((n, n_classes))
     by_class = np.argsort(codes, kind="stable")
-    most = max(2, int(np.sqrt(cache_size * 2**20 / 8)))
+    most = max(2, int(np.sqrt(cache_size * 2**20 / 4)))
     work = np.sort(by_class[:: -(-n // min(start, most))])
     limit, rounds, wide = (max_iter if max_iter >= 0 else 2000), 0, tol
     while True:
-        part = _Working(block(work, work), F[work], A[work], codes[work], C[work], loss)
+        K = np.empty((len(work), len(work)), np.float64 if len(work) <= SINGLE else np.float32)
+        for k in range(0, len(work), 1024):  # by parts, so that no large float64 matrix is ever whole
+            K[k : k + 1024] = block(work[k : k + 1024], work)
+        part = _Working(K, F[work], A[work], codes[work], C[work], loss)
         rounds += part.solve(max(tol, 0.1 * wide) if len(work) < n else tol, limit - rounds)
         A[work] = part.A
         F = _products(block, coefficients(A, codes))
@@ -232,8 +235,7 @@ class _Working:
     """The dual on a working set: a kernel block (float32 when large), values F and variables A in float64."""
 
     def __init__(self, K, F, A, codes, C, loss: Loss):
-        self.real = np.float64 if len(K) <= SINGLE else np.float32
-        self.K, self.F, self.A = np.asarray(K, self.real), F.copy(), A.copy()
+        self.K, self.F, self.A = K, F.copy(), A.copy()
         self.codes, self.C, self.loss = codes, C, loss
         self.diagonal = np.maximum(np.diagonal(K), 1e-12).tolist()
         self.scale = float(np.mean(self.diagonal))
@@ -254,7 +256,7 @@ class _Working:
         """Nothing; adds D to c's `rows` in F."""
         changed = D.any(axis=1)
         if changed.any():
-            self.F += self.K[rows[changed]].T @ D[changed].astype(self.real)
+            self.F += self.K[rows[changed]].T @ D[changed].astype(self.K.dtype)
 
     def descend(self, v, floor: float, size: int = 1024) -> None:
         """Nothing; step 1 over the rows whose violation exceeds `floor`, the worst first."""
@@ -300,7 +302,7 @@ class _Working:
         weight = 1.0 / count[i]
 
         def times(d):
-            d = d.astype(self.real)
+            d = d.astype(self.K.dtype)
             return np.concatenate([K @ d[span] for K, span in zip(blocks, spans, strict=True)]).astype(float)
 
         def project(d):
