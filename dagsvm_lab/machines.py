@@ -169,7 +169,7 @@ class Outputs:
             return
         vectors = bank.vectors[used]
         modest = len(used) > SMALL and np.abs(coef.data).max() <= MODEST
-        for dtype in [np.float32] * (modest and single_is_safe(vectors, kernel)) + [np.float64]:
+        for dtype in [np.float32] * bool(modest and single_is_safe(vectors, kernel)) + [np.float64]:
             self.rows = Rows(vectors, kernel, dtype)
             self._weigh(slices, coef, used, dtype)
             # some BLAS kernels round the columns of a float32 product differently: then float64 it is
