@@ -19,8 +19,6 @@ _HOME = {
     "PosteriorSVC": "systems",
     "ECOCSVC": "systems",
     "DecisionTreeSVC": "systems",
-    "ECOCSVC": "systems",
-    "DecisionTreeSVC": "systems",
     "CrammerSingerSVC": "systems.direct",
     "WestonWatkinsSVC": "systems.direct",
     "DecisionGraph": "graphs",
