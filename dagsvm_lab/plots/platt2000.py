@@ -67,10 +67,10 @@ def informative(table: pd.DataFrame, real: pd.DataFrame):
             ax.plot(line["n_classes"], line["m"], style, color=colour, marker="." if base == "2" else "",
                     label=rf"$\gamma/R={gamma:g}$, log base {base}")  # fmt: skip
     ax.scatter(real["n_classes"], real["m"], color="black", marker="x", zorder=3)
-    for row in real.itertuples():
-        ax.annotate(
-            TITLES.get(row.dataset, row.dataset), (row.n_classes, row.m), xytext=(5, -3), textcoords="offset points"
-        )
+    for k, row in enumerate(real.sort_values("n_classes").itertuples()):
+        side = dict(ha="right", xytext=(-6, -3)) if k == 0 else dict(ha="left", xytext=(6, -3))
+        name = TITLES.get(row.dataset, row.dataset)
+        ax.annotate(name, (row.n_classes, row.m), textcoords="offset points", **side)
     ax.set(xscale="log", yscale="log", xlabel="classes N", ylabel="training rows m")
     ax.set_xticks([2, 3, 5, 10, 26, 100], ["2", "3", "5", "10", "26", "100"])
     ax.minorticks_off()
@@ -215,6 +215,7 @@ def orders(table: pd.DataFrame, tests: dict[str, int]):
         rows = table[table["dataset"] == name].set_index("order")["accuracy_pct"]
         drawn = rows[rows.index.str.startswith("random")]
         ax.hist(drawn, bins=15, color=GREY)
+        ax.locator_params(axis="x", nbins=5)
         for which, colour, style in (("natural", BLUE, "-"), ("best", GREEN, "--"), ("worst", RED, ":")):
             ax.axvline(rows[which], color=colour, ls=style, label=which)
         low, high = binomial_interval(round(rows["natural"] * tests[name] / 100), tests[name])
