@@ -129,7 +129,7 @@ def margin_summary(margins: pd.DataFrame) -> pd.DataFrame:
 
 def side_by_side(bounds: pd.DataFrame) -> pd.DataFrame:
     """The forms of Theorem 1 as columns, a row a data set and logarithm, and the printed one over the lemma's."""
-    keys = ["dataset", "m", "radius_exact", "D_prime", "log_base"]
+    keys = ["dataset", "m", "radius_exact", "radius_cheap", "D_prime", "log_base"]
     part = bounds[~bounds["variant"].str.startswith("theorem2")].dropna(subset="bound")
     wide = part.pivot_table(index=keys, columns="variant", values="bound", sort=False)
     return wide.assign(printed_over_lemma=wide["theorem1_paper"] / wide["theorem1_lemma"]).reset_index()
