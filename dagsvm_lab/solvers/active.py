@@ -1,9 +1,10 @@
 """Small duals to the last digit: a primal active-set method that starts from an approximate solution.
 
-In beta = s a the dual is: minimise 1/2 b'Kb - (s p)'b with sum b = 0 and lo <= b <= hi. With the bounded variables held, the
-free ones and the bias solve one linear system; a step that would leave the box stops at its side, and a bounded variable
-that wants to move is freed. Every step lowers the objective, so that the answer no longer depends on how it was reached:
-on the order of the rows, on a weight of two or two equal rows, or on a processor's rounding.
+In beta = s a the dual is: minimise 1/2 b'Kb - (s p)'b with sum b = 0 and lo <= b <= hi. With the bounded variables
+held, the free ones and the bias solve one linear system; a step that would leave the box stops at its side, and a
+bounded variable that wants to move is freed. No step raises the objective. It makes small machines exact, so that their
+answer does not depend on how it was reached: on the order of the rows, on a weight of two or two equal rows, or on a
+processor's rounding.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ EXACT = 1e-11  # violation, relative to the largest |s p - K beta|, that counts 
 
 
 def finish(K: np.ndarray, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """alpha of the exact solution, or the best point reached when degenerate steps use up the patience."""
+    """alpha of the exact solution, or the point reached when degenerate steps use up the patience."""
     lo, hi, goal = np.minimum(0.0, s * u), np.maximum(0.0, s * u), s * p
     beta = np.clip(s * alpha, lo, hi)
-    width = hi - lo
-    beta = np.where(beta - lo < 1e-9 * width, lo, np.where(hi - beta < 1e-9 * width, hi, beta))
+    width = np.minimum(hi - lo, np.abs(beta).max(initial=0.0))
+    beta = np.where(beta - lo <= 1e-9 * width, lo, np.where(hi - beta <= 1e-9 * width, hi, beta))
     free = (beta > lo) & (beta < hi)
     for _ in range(20 + 4 * len(beta)):
         v = goal - K @ beta
@@ -33,6 +34,7 @@ def finish(K: np.ndarray, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np
             free[[i, j]] = True
         F = np.flatnonzero(free)
         step, bias = _solve(K[np.ix_(F, F)], v[F], -beta.sum())
+        step -= (step.sum() + beta.sum()) / len(F)  # where K and the ones differ in size, rounding left a rest
         room = np.where(step > 0, hi[F] - beta[F], lo[F] - beta[F])
         ratio = np.divide(room, step, out=np.full(len(F), np.inf), where=step != 0)
         k = int(np.argmin(ratio))
@@ -43,7 +45,7 @@ def finish(K: np.ndarray, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np
             continue
         beta[F] += step
         v = goal - K @ beta
-        wants = np.where(free | (width == 0), 0.0, np.where(beta <= lo, v - bias, bias - v))
+        wants = np.where(free | (hi == lo), 0.0, np.where(beta <= lo, v - bias, bias - v))
         worst = int(np.argmax(wants))
         if wants[worst] <= noise:
             break
