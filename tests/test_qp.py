@@ -83,7 +83,7 @@ def test_every_solution_proves_itself(case, random):
     assert dual.converged or noise > -1e-9 * objective
     assert abs(s @ dual.alpha) <= 1e-12 * dual.alpha.sum()
     assert (dual.alpha >= 0).all() and (dual.alpha <= dual.upper).all()
-    assert dual.objective == pytest.approx(objective, rel=1e-9)
+    assert dual.objective == pytest.approx(objective, rel=1e-9, abs=noise)
     assert -1e-12 * -objective - noise <= primal + objective <= 1e-9 * -objective + noise
     assert certify(K, y, dual).gap == dual.gap
     order = np.arange(len(y))
@@ -102,7 +102,7 @@ def test_single_precision_is_solved_or_named(case):
         dual = solve_qp(K.astype(np.float32), y, C)
     assert dual.converged != bool(caught)
     assert all(w.category is ConvergenceWarning for w in caught)
-    if C <= 1:
+    if C <= 1 and dual.converged:
         assert dual.objective == pytest.approx(solve_qp(K, y, C).objective, rel=1e-4)
 
 

@@ -1,10 +1,10 @@
-"""Small duals to the last digit: a primal active-set method that starts from an approximate solution.
+"""Duals to the last digit: a primal active-set method that starts from an approximate solution.
 
 In beta = s a the dual is: minimise 1/2 b'Kb - (s p)'b with sum b = 0 and lo <= b <= hi. With the bounded variables
 held, the free ones and the bias solve one linear system; a step that would leave the box stops at its side, and a
-bounded variable that wants to move is freed. No step raises the objective. It makes small machines exact, so that their
-answer does not depend on how it was reached: on the order of the rows, on a weight of two or two equal rows, or on a
-processor's rounding.
+bounded variable that wants to move is freed. No step raises the objective. It cleans what interior points leave inside
+the box (qp.py), and makes small machines exact, so that their answer does not depend on how it was reached: on the
+order of the rows, on a weight of two or two equal rows, or on a processor's rounding.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from .dual import Dual, build
 EXACT = 1e-11  # violation, relative to the largest |s p - K beta|, that counts as none
 
 
-def finish(K: np.ndarray, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """alpha of the exact solution, or the point reached when degenerate steps use up the patience."""
+def finish(K, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """alpha of the exact solution, or the point reached when degenerate steps use up the patience.
+
+    K is a matrix, or anything with `K @ beta` and `K.block(rows)`.
+    """
+    block = K.block if hasattr(K, "block") else lambda rows: K[np.ix_(rows, rows)]
     lo, hi, goal = np.minimum(0.0, s * u), np.maximum(0.0, s * u), s * p
     beta = np.clip(s * alpha, lo, hi)
     width = np.minimum(hi - lo, np.abs(beta).max(initial=0.0))
@@ -33,7 +37,7 @@ def finish(K: np.ndarray, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np
                 break
             free[[i, j]] = True
         F = np.flatnonzero(free)
-        step, bias = _solve(K[np.ix_(F, F)], v[F], -beta.sum())
+        step, bias = bordered(block(F), v[F], -beta.sum())
         step -= (step.sum() + beta.sum()) / len(F)  # where K and the ones differ in size, rounding left a rest
         room = np.where(step > 0, hi[F] - beta[F], lo[F] - beta[F])
         ratio = np.divide(room, step, out=np.full(len(F), np.inf), where=step != 0)
@@ -53,7 +57,7 @@ def finish(K: np.ndarray, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np
     return s * beta
 
 
-def _solve(K: np.ndarray, v: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+def bordered(K: np.ndarray, v: np.ndarray, total: float) -> tuple[np.ndarray, float]:
     """Step d and bias b with K d + b = v and sum d = total; the shortest step where K is singular."""
     n = len(v)
     system = np.ones((n + 1, n + 1))

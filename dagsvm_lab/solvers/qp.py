@@ -16,16 +16,13 @@ General dual (dual.py): x = alpha, P = ss' o K, q = -p, A = s', b = 0. As s'alph
 Ball of radius R around sum_i c_i phi(x_i): R^2 = max sum_i c_i K_ii - c'Kc over c >= 0, sum c = 1
     (Schoelkopf, Burges, Vapnik 1995).
 
-Interior points leave every alpha strictly inside its bounds. The rule that cleans them: a bound is active
-when its multiplier exceeds its slack, both scaled to order 1; the others, F, solve exactly
-K_FF beta_F + b = (s p - K beta)_F; points that leave the box or violate their bound change sides, and the
-feasible point of least KKT violation among those within tolerance is kept.
+Interior points leave every alpha strictly inside its bounds. A bound is taken as active when its multiplier exceeds its
+slack, both scaled to order 1; from there active.py goes on to the exact solution.
 
 References: Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010);
 Fine and Scheinberg, "Efficient SVM training using low-rank kernel representations" (2001).
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +32,8 @@ from math import factorial, prod
 import numpy as np
 from scipy import linalg
 
-from .dual import Dual, build, measure, problem, rounding, warn
+from .active import bordered, finish
+from .dual import Dual, build, problem, warn
 
 
 class _Matrix:
@@ -227,7 +225,7 @@ def _solve_scaled(gram, smooth, s, p, u, t, tol) -> tuple[np.ndarray, int]:
         u / t,
         tol,
     )
-    return _polish(gram, s, p, u, t * x, low, high, tol), steps
+    return finish(gram, s, p, u, np.where(high, u, np.where(low, 0.0, t * x))), steps
 
 
 def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
@@ -247,63 +245,6 @@ def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
         return True, gram
     values, vectors = np.linalg.eigh(gram.K)
     return positive(1e-5 if single else 1e-10), _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _polish(gram, s, p, u, alpha, low, high, tol, rounds=200, largest=2000) -> np.ndarray:
-    """The best feasible alpha near the interior one, by the rule at the top: a primal active-set method."""
-    best, best_key = None, None
-
-    def judge() -> np.ndarray:
-        """v at alpha, which is kept if it is the best yet."""
-        nonlocal best, best_key
-        f = gram @ (s * alpha)
-        c = measure(f, s, p, u, alpha, noise=rounding(gram, alpha))
-        wide = c.gap > tol * abs(c.objective)
-        key = (wide, c.gap if wide else c.kkt_violation)
-        if best is None or key < best_key:
-            best, best_key = alpha.copy(), key
-        return s * p - f
-
-    alpha = _balanced(np.where(high, u, np.where(low, 0.0, np.clip(alpha, 0.0, u))), s, u)
-    free = (alpha > 0) & (alpha < u)
-    v = judge()
-    for _ in range(rounds):
-        F = np.flatnonzero(free)
-        if 0 < len(F) <= largest:
-            ones = np.ones((len(F), 1))
-            bordered = np.block([[gram.block(F), ones], [ones.T, np.zeros((1, 1))]])
-            step = s[F] * _solve(bordered, np.append(v[F], -(s @ alpha)))[:-1]
-            room = np.where(step < 0, alpha[F], u[F] - alpha[F])
-            length = np.divide(room, np.abs(step), out=np.full(len(F), np.inf), where=step != 0)
-            t = min(1.0, length.min())
-            alpha[F] = np.clip(alpha[F] + t * step, 0.0, u[F])
-            first = length <= t
-            alpha[F[first]] = np.where(step[first] < 0, 0.0, u[F[first]])
-            free[F[first]] = False
-            alpha = _balanced(alpha, s, u)
-            v = judge()
-            if t < 1:
-                continue
-        # the worst pair outside F joins it, as SMO would choose it
-        up = free | np.where(s > 0, alpha < u, alpha > 0)
-        down = free | np.where(s > 0, alpha > 0, alpha < u)
-        pair = [np.where(up, v, -np.inf).argmax(), np.where(down, v, np.inf).argmin()]
-        if v[pair[0]] - v[pair[1]] <= 1e-12 * np.abs(v).max() or free[pair].all():
-            break
-        free[pair] = True
-    return best
-
-
-def _balanced(alpha, s, u) -> np.ndarray:
-    """`alpha` with sum s alpha = 0: by vectors strictly inside their box if they can make up the difference."""
-    excess = s @ alpha
-    heavy, inside = s * excess > 0, (alpha > 0) & (alpha < u)
-    for move, room in ((heavy & inside, -alpha), (~heavy & inside, u - alpha), (heavy, -alpha)):
-        total = np.abs(room[move]).sum()
-        if 1e-14 * alpha.sum() < abs(excess) <= total < np.inf:  # less is rounding
-            alpha[move] += room[move] * (abs(excess) / total)
-            break
-    return alpha
 
 
 def polynomial_factor(X, degree: int = 1, gamma: float = 1.0, coef0: float = 0.0) -> np.ndarray:
@@ -372,9 +313,8 @@ def _ball(K, tol) -> tuple[np.ndarray, float]:
     c /= c.sum()
     # the points that hold the ball are equally far from its centre: that they are exactly, if it can be had
     F = np.flatnonzero(~low)
-    bordered = np.block([[2 * gram.block(F), np.ones((len(F), 1))], [np.ones((1, len(F))), np.zeros((1, 1))]])
     exact = np.zeros(len(K))
-    exact[F] = np.maximum(_solve(bordered, np.append(diagonal[F], 1.0))[:-1], 0.0)
+    exact[F] = np.maximum(bordered(2 * gram.block(F), diagonal[F], 1.0)[0], 0.0)
 
     def squares(c):
         """(square radius of the ball around c, square radius that none can be below)."""
@@ -384,15 +324,3 @@ def _ball(K, tol) -> tuple[np.ndarray, float]:
     if abs(exact.sum() - 1) < 1e-12 and np.subtract(*squares(exact)) < np.subtract(*squares(c)):
         c = exact
     return c, float(squares(c)[1])
-
-
-def _solve(M, r, small: int = 400):
-    """Solution of the symmetric M x = r; the smallest one where M is singular."""
-    if len(M) > small:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", linalg.LinAlgWarning)
-            try:
-                return linalg.solve(M, r, assume_a="sym")
-            except (linalg.LinAlgError, linalg.LinAlgWarning):
-                pass
-    return linalg.lstsq(M, r, cond=1e-12, lapack_driver="gelsy")[0]
