@@ -143,11 +143,16 @@ class Rows:
     def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
         """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
         if self.index is not None:
-            return self.left[np.ix_(self.index[i], self.index[j])].astype(self.dtype, copy=False)
-        left = i if isinstance(i, np.ndarray) and i.ndim == 2 else self.left[i]
-        if callable(self.kernel.name):
-            return np.asarray(self.kernel(left, self.right[j])).astype(self.dtype, copy=False)
-        return self.finish(np.matmul(left, self.right[j].T, out=out))
+            block = self.left[np.ix_(self.index[i], self.index[j])]
+        else:
+            left = i if isinstance(i, np.ndarray) and i.ndim == 2 else self.left[i]
+            if not callable(self.kernel.name):
+                return self.finish(np.matmul(left, self.right[j].T, out=out))
+            block = np.asarray(self.kernel(left, self.right[j]))
+        if out is None:
+            return block.astype(self.dtype, copy=False)
+        out[...] = block
+        return out
 
     def under(self, left: np.ndarray, part: slice) -> np.ndarray:
         """Kernel of a slice of these rows (down) with a prepared left factor (across)."""

@@ -26,6 +26,7 @@ FALL = 0.1  # how much tighter a solve of the active rows is than the violation 
 TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
 STEPS = 16  # steps between two looks at who has converged
 FEW = 3  # so few duals are advanced one by one
+CELLS = 16384  # so few stacked rows cost little more than the call, whatever the padding
 LOOSE = 1e-3  # the tolerance float32 is asked for
 
 
@@ -38,6 +39,38 @@ class Task:
     linear: np.ndarray | None
     upper: np.ndarray
     kernel: Kernel | None = None
+
+
+class Columns:
+    """K[at, support] @ weights for a support that grows: kernel rows computed once, kept while `room` bytes last."""
+
+    def __init__(self, rows: Rows, at: np.ndarray, room: float):
+        self.rows, self.at, self.room = rows, at, room
+        self.known, self.kept = np.zeros(len(rows), bool), []
+
+    def times(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The product in float64, one column a dual."""
+        dtype, f = self.rows.dtype, np.zeros((len(self.at), weights.shape[1]))
+        new = support[~self.known[support]]
+        size = len(new) * len(self.at) * dtype.itemsize
+        if 0 < size <= self.room:
+            block = np.empty((len(new), len(self.at)), dtype)
+            width = max(16, TILE // len(new))
+            for first in range(0, len(self.at), width):
+                self.rows.block(new, self.at[first : first + width], out=block[:, first : first + width])
+            self.room -= size
+            self.kept.append((new, block))
+            self.known[new] = True
+            new = new[:0]
+        full = np.zeros((len(self.rows), weights.shape[1]), dtype)
+        full[support] = weights
+        for ids, block in self.kept:
+            f += block.T @ full[ids]
+        for part in range(0, len(new), 256):
+            ids = new[part : part + 256]
+            for first, tile in self.rows.tiles(self.at, ids, TILE // len(ids)):
+                f[first : first + len(tile)] += tile @ full[ids]
+        return f
 
 
 class State:
@@ -57,9 +90,10 @@ class State:
         self.judge(np.zeros(len(self.s)))
         self.stop = self.aim = 0.25 * self.violation
 
-    def use(self, rows: Rows, at: np.ndarray) -> None:
-        """Nothing; kernel values come from these prepared rows from now on."""
-        self.rows, self.at, self.diagonal = rows, at, rows.diagonal(at)
+    def use(self, rows: Rows, at: np.ndarray, room: float) -> None:
+        """Nothing; kernel values come from these prepared rows from now on, and `room` bytes of them are kept."""
+        self.rows, self.at, self.half = rows, at, 0.5 * rows.diagonal(at)
+        self.columns = Columns(rows, at, room)
 
     def judge(self, f: np.ndarray) -> None:
         """Nothing; takes f = K beta: v on all rows, and the largest violation."""
@@ -80,7 +114,8 @@ class State:
         if not np.isfinite(top - bottom):  # all on one side: their partners are still to join
             return a
         margin = 0.25 * max(top - bottom, tol)
-        resting = ((b >= self.hi[a]) & (v > top + margin)) | ((b <= self.lo[a]) & (v < bottom - margin))
+        high, low = max(top, bottom) + margin, min(top, bottom) - margin
+        resting = ((b >= self.hi[a]) & (v > high)) | ((b <= self.lo[a]) & (v < low))
         return a[~resting]
 
     def next_round(self, tol: float) -> None:
@@ -103,16 +138,6 @@ class State:
         if len(new) > most:
             new = new[np.argpartition(-excess[new], most)[:most]]
         self.active = np.sort(np.concatenate([self.remaining(tol), new]))
-
-    def products(self, among=slice(None)) -> np.ndarray:
-        """f = K beta on the dual's rows `among`, kernel tile by kernel tile."""
-        at, sv = self.at[among], np.flatnonzero(self.beta)
-        f = np.zeros(len(at))
-        if len(sv):
-            weights = self.beta[sv].astype(self.rows.dtype)
-            for first, tile in self.rows.tiles(at, self.at[sv], max(16, TILE // len(sv))):
-                f[first : first + len(tile)] = tile @ weights
-        return f
 
     def finished(self, tol: float) -> bool:
         """Whether to stop: converged, out of steps, or no longer gaining on the objective."""
@@ -165,15 +190,16 @@ def solve_many(
 def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter) -> list[Dual]:
     """The Duals of some tasks, advanced together."""
     states = [State(task, max_iter) for task in tasks]
+    room = cache_size * 2**19 / max(len(tasks), 1)
 
     def prepare(dtype) -> None:
         shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
         for task, s in zip(tasks, states, strict=True):
             if task.kernel is None:
-                s.use(shared, task.rows)
+                s.use(shared, task.rows, room)
             else:
                 own = X[np.ix_(task.rows, task.rows)] if task.kernel.name == "precomputed" else X[task.rows]
-                s.use(Rows(own, task.kernel, dtype), np.arange(len(task.rows)))
+                s.use(Rows(own, task.kernel, dtype), np.arange(len(task.rows)), room)
 
     with one_thread():
         single = all(single_is_safe(X, k) for k in {task.kernel or kernel for task in tasks})
@@ -186,7 +212,8 @@ def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter) -> list
             margin = max(0.01, 1e-6 * np.abs(s.beta).sum())
             near = np.flatnonzero((s.beta != 0) | (s.s * (s.v - 0.5 * (s.top + s.bottom)) > -margin))
             f = s.s * s.p - s.v
-            f[near] = s.products(near)
+            sv = np.flatnonzero(s.beta)
+            f[near] = Columns(s.rows, s.at[near], 0.0).times(s.at[sv], s.beta[sv, None])[:, 0]
             s.judge(f)
             s.best, s.stalled = np.inf, 0
             s.aim = s.stop = max(0.9 * tol, min(s.stop, FALL * s.violation))
@@ -197,7 +224,7 @@ def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter) -> list
 def rounds(states: list[State], tol: float, cache_size: float) -> None:
     """Nothing; brings every state to tol, or as far as it goes."""
     live = [s for s in states if s.violation > tol and s.steps < s.limit]
-    work = np.empty(0)
+    work, shared = np.empty(0), []
     while live:
         for group, width in groups(live, cache_size):
             need = len(group) * width**2
@@ -205,7 +232,7 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
                 work = np.empty(need, group[0].rows.dtype)
             advance(group, width, work[:need].reshape(len(group), width, width))
         ready = [s for s in live if s.reached and s.stop <= s.aim]
-        refresh(ready)
+        refresh(ready, shared, cache_size * 2**19)
         over = {id(s) for s in ready if s.finished(tol)}
         live = [s for s in live if id(s) not in over]
         for s in live:
@@ -213,26 +240,34 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
                 s.next_round(tol)
 
 
-def refresh(states: list[State]) -> None:
+def refresh(states: list[State], shared: list[Columns], room: float) -> None:
     """Nothing; recomputes v of the states on all their rows, together if they share enough support vectors."""
     if not states:
         return
     rows, support = states[0].rows, [s.at[s.beta != 0] for s in states]
-    union, every = np.unique(np.concatenate(support)), np.unique(np.concatenate([s.at for s in states]))
+    every, union = marked(len(rows), [s.at for s in states]), marked(len(rows), support)
     apart = sum(len(sv) * len(s.at) for sv, s in zip(support, states, strict=True))
-    if 1.5 * len(union) * len(every) > apart or any(s.rows is not rows for s in states):
-        for s in states:
-            s.judge(s.products())
+    if 1.5 * union.sum() * every.sum() > apart or any(s.rows is not rows for s in states):
+        for sv, s in zip(support, states, strict=True):
+            s.judge(s.columns.times(sv, s.beta[s.beta != 0, None])[:, 0])
         return
-    weights = np.zeros((len(union), len(states)), rows.dtype)
+    if not shared or len(shared[0].at) != every.sum():
+        shared[:] = [Columns(rows, np.flatnonzero(every), room)]
+    union = np.flatnonzero(union)
+    weights = np.zeros((len(union), len(states)))
     for k, (sv, s) in enumerate(zip(support, states, strict=True)):
         weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
-    f = np.zeros((len(every), len(states)))
-    for part in range(0, len(union), 256):
-        for first, tile in rows.tiles(every, union[part : part + 256], TILE // 256):
-            f[first : first + len(tile)] += tile @ weights[part : part + 256]
+    f = shared[0].times(union, weights)
     for k, s in enumerate(states):
-        s.judge(f[np.searchsorted(every, s.at), k])
+        s.judge(f[np.searchsorted(shared[0].at, s.at), k])
+
+
+def marked(n: int, parts: list[np.ndarray]) -> np.ndarray:
+    """Which of n rows are in any of the parts."""
+    out = np.zeros(n, bool)
+    for part in parts:
+        out[part] = True
+    return out
 
 
 def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State], int]]:
@@ -243,36 +278,38 @@ def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State]
         n = 1
         while n < len(states):
             wide = len(states[n].active)
-            if wide > 1.6 * narrow + 16 or (n + 1) * wide**2 > room:
+            if (wide > 1.6 * narrow + 16 and (n + 1) * wide > CELLS) or (n + 1) * wide**2 > room:
                 break
             n += 1
         yield states[:n], -(-max(len(states[n - 1].active), 1) // 16) * 16
         states = states[n:]
 
 
-def advance(states: list[State], width: int, E: np.ndarray) -> None:
+def advance(states: list[State], width: int, H: np.ndarray) -> None:
     """Nothing; solves each state's active rows to its `stop`; `reached` says whether that was worth finishing now.
 
-    E_ij = K_ii + K_jj - 2 K_ij is all a step needs: it is the step's eta, and K_in - K_jn is (E_jn - E_in) / 2 up to a
-    constant, which differences of v do not see.
+    H_ij = (K_ii + K_jj) / 2 - K_ij is all a step needs: twice it is the step's eta, and K_in - K_jn is H_jn - H_in up
+    to a constant, which differences of v do not see.
     """
-    v2 = np.empty((2, len(states), width), E.dtype)
+    v2 = np.empty((2, len(states), width), H.dtype)
     v2[0], v2[1] = -np.inf, np.inf
     b, lo, hi = np.zeros((3, len(states), width))
     for k, s in enumerate(states):
-        a, n, d = s.active, len(s.active), s.diagonal[s.active]
-        block = s.rows.block(s.at[a], s.at[a])
-        block *= -2.0
-        block += d.astype(E.dtype)
-        np.add(block, d[:, None].astype(E.dtype), out=E[k, :n, :n])
-        if E.dtype == np.float32:  # equal rows: 0 but for rounding, and only a Gaussian comes here
-            np.maximum(E[k, :n, :n], 1e-6, out=E[k, :n, :n])
-        E[k, :n, n:] = 1.0
+        a, n = s.active, len(s.active)
+        block, wide = H[k, :n], a[np.minimum(np.arange(width), n - 1)]  # whole rows are faster than parts of them
+        s.rows.block(s.at[a], s.at[wide], out=block)
+        if H.dtype == np.float32:  # a Gaussian: K_ii = 1, and equal rows differ by rounding only
+            np.abs(np.subtract(1.0, block, out=block), out=block)
+            block += 5e-7
+        else:
+            np.subtract(s.half[wide], block, out=block)
+            block += s.half[a, None]
+        block[:, n:] = 1.0
         b[k, :n], lo[k, :n], hi[k, :n] = s.beta[a], s.lo[a], s.hi[a]
         v2[0, k, :n] = np.where(s.beta[a] < s.hi[a], s.v[a], -np.inf)
         v2[1, k, :n] = np.where(s.beta[a] > s.lo[a], s.v[a], np.inf)
     stop, limit = np.array([s.stop for s in states]), np.array([s.limit - s.steps for s in states])
-    taken, reached = together(E, v2, b, lo, hi, stop, limit)
+    taken, reached = together(H, v2, b, lo, hi, stop, limit)
     for k, s in enumerate(states):
         n = len(s.active)
         s.beta[s.active], s.reached = b[k, :n], bool(reached[k])
@@ -280,13 +317,13 @@ def advance(states: list[State], width: int, E: np.ndarray) -> None:
         s.steps += int(taken[k])
 
 
-def together(E, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
+def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
     """(steps, reached) of the stacked duals; b and the two copies of v (smo.py) change in place.
 
     When only a few of many are left, they are given back unfinished, to go on in better company.
     """
-    width, kind = b.shape[1], E.dtype
-    table, tau = E.reshape(-1, width), kind.type(TAU)
+    width, kind = b.shape[1], H.dtype
+    table = H.reshape(-1, width)
     taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
     who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
     if limit.min() < STEPS:
@@ -298,31 +335,32 @@ def together(E, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
         shift = who * width - own
         (vU, vL), flat = v, x.reshape(-1)
         fU, fL = vU.reshape(-1), vL.reshape(-1)
-        E_i, E_j, gain = np.empty((3, P, width), kind)
-        newton, pair, ends = E_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), kind)
+        H_i, H_j, gain = np.empty((3, P, width), kind)
+        tau = None if kind == np.float32 else np.full_like(gain, TAU)
+        newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), kind)
         i, j = pair
         still = np.ones(P, bool)
         while still.sum() > 0.75 * P:
             for _ in range(STEPS):
                 vU.argmax(1, out=i)
                 i += own
-                table.take(i + shift, 0, out=E_i, mode="clip")
+                table.take(i + shift, 0, out=H_i, mode="clip")
                 np.subtract(fU.take(i)[:, None], vL, out=gain)
-                np.maximum(E_i, tau, out=E_j)
-                np.divide(gain, E_j, out=E_j)  # the unclipped step
+                eta = H_i if tau is None else np.maximum(H_i, tau, out=H_j)
+                np.divide(gain, eta, out=H_j)  # twice the unclipped step
                 np.abs(gain, out=gain)
-                gain *= E_j
+                gain *= H_j
                 gain.argmax(1, out=j)
                 j += own
-                t = newton.take(j).astype(float)
-                table.take(j + shift, 0, out=E_j, mode="clip")
+                t = 0.5 * newton.take(j).astype(float)
+                table.take(j + shift, 0, out=H_j, mode="clip")
                 at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
                 np.minimum(t, top[0] - at[0], out=t)
                 np.minimum(t, at[1] - floor[1], out=t)
                 np.maximum(t, 0.0, out=t)
-                E_j -= E_i
-                E_j *= (0.5 * t).astype(kind)[:, None]
-                v -= E_j
+                H_j -= H_i
+                H_j *= t.astype(kind)[:, None]
+                v -= H_j
                 at[0] += t
                 at[1] -= t
                 flat[pair] = at
@@ -337,6 +375,6 @@ def together(E, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
             reached[who] = False
     if reached.all() or limit.min() < STEPS:
         for k in who.tolist():
-            taken[k] += lean(rows_of(E[k]), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
+            taken[k] += lean(rows_of(H[k]), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
             reached[k] = True
     return taken, reached

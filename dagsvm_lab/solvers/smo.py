@@ -99,7 +99,8 @@ def solve_smo(
             continue
         if stop < np.inf:  # shrink: what rests at a bound, and far from moving, stays there for now
             margin = max(top - bottom, tol)
-            resting = (~up & (v[active] > top + margin)) | (~low & (v[active] < bottom - margin))
+            above, below = v[active] > max(top, bottom) + margin, v[active] < min(top, bottom) - margin
+            resting = (~up & above) | (~low & below)
             active = active[~resting]
         elif top - bottom <= tol or steps >= limit or stalled > 3:
             break
@@ -115,12 +116,12 @@ def solve_smo(
 
 
 def rows_of(K, diag=None, active=None, room: int = 1 << 30) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
-    """row(i) -> (E_i, 1 / sqrt(E_i)) with E_ij = K_ii + K_jj - 2 K_ij over the active rows.
+    """row(i) -> (H_i, 1 / sqrt(H_i)) with H_ij = (K_ii + K_jj) / 2 - K_ij over the active rows.
 
-    K is E itself if no diag is given. The last `room` answers are kept.
+    K is H itself if no diag is given. The last `room` answers are kept.
     """
     kept: OrderedDict[int, tuple] = OrderedDict()
-    d = None if diag is None else diag[active]
+    d = None if diag is None else 0.5 * diag[active]
 
     def row(i: int) -> tuple[np.ndarray, np.ndarray]:
         pair = kept.get(i)
@@ -129,8 +130,8 @@ def rows_of(K, diag=None, active=None, room: int = 1 << 30) -> Callable[[int], t
             return pair
         if len(kept) >= room:
             kept.popitem(last=False)
-        E = K[i] if d is None else d[i] + d - 2.0 * K[active[i]][active]
-        pair = kept[i] = (E, 1.0 / np.sqrt(np.maximum(E, TAU)))
+        H = K[i] if d is None else d[i] + d - K[active[i]][active]
+        pair = kept[i] = (H, 1.0 / np.sqrt(np.maximum(H, TAU)))
         return pair
 
     return row
@@ -139,7 +140,7 @@ def rows_of(K, diag=None, active=None, room: int = 1 << 30) -> Callable[[int], t
 def lean(row, v2, b, lo, hi, stop: float, limit: int) -> int:
     """Steps taken until the violation is <= stop, or none is possible; b and the two copies of v change in place.
 
-    Only differences of v matter to a step, and K_in - K_jn = (E_jn - E_in) / 2 + the same for every n.
+    Only differences of v matter to a step, and K_in - K_jn = H_jn - H_in + the same for every n; eta is 2 H_ij.
     """
     state, v2 = v2, v2.copy()
     vU, vL = v2
@@ -149,7 +150,7 @@ def lean(row, v2, b, lo, hi, stop: float, limit: int) -> int:
     while x and steps < limit:
         i = int(vU.argmax())
         top = float(vU[i])
-        E_i, r_i = row(i)
+        H_i, r_i = row(i)
         np.subtract(top, vL, out=gain)
         gain *= r_i
         j = int(gain.argmax())
@@ -157,11 +158,11 @@ def lean(row, v2, b, lo, hi, stop: float, limit: int) -> int:
         # the best partner is rarely the worst violator, but when it is none the whole set may be in order
         if not difference > stop and not top - vL.min() > stop:
             break
-        t = min(difference * float(r_i[j]) ** 2, high[i] - x[i], x[j] - low[j])
+        t = min(0.5 * difference * float(r_i[j]) ** 2, high[i] - x[i], x[j] - low[j])
         if not t > 0.0:
             break
-        np.subtract(row(j)[0], E_i, out=move)
-        move *= 0.5 * t
+        np.subtract(row(j)[0], H_i, out=move)
+        move *= t
         v2 -= move
         x[i] += t
         x[j] -= t
