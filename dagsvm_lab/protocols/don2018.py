@@ -7,6 +7,7 @@ C and gamma, and tests on a fifth, ten times. One bank a trial serves one-versus
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -211,8 +212,11 @@ def settings_of(protocol: str, name: str, profile: str, seed: int) -> dict[str, 
 
 
 def spread(function: Callable, jobs: Iterable[tuple], n_jobs: int) -> list:
-    """function(*job) of every job, over n_jobs processes that outlast a long wait."""
-    with parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1, idle_worker_timeout=3600):
+    """function(*job) of every job, over n_jobs processes."""
+    with parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="A worker stopped"
+        )  # it is replaced, nothing is lost
         return Parallel(batch_size=1)(delayed(function)(*job) for job in jobs)
 
 
