@@ -214,9 +214,7 @@ def settings_of(protocol: str, name: str, profile: str, seed: int) -> dict[str, 
 def spread(function: Callable, jobs: Iterable[tuple], n_jobs: int) -> list:
     """function(*job) of every job, over n_jobs processes."""
     with parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="A worker stopped"
-        )  # it is replaced, nothing is lost
+        warnings.filterwarnings("ignore", message="A worker stopped")  # it is replaced, nothing is lost
         return Parallel(batch_size=1)(delayed(function)(*job) for job in jobs)
 
 
