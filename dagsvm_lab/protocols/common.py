@@ -34,13 +34,13 @@ def stratified_split(y: np.ndarray, share: float, seed: int = 0) -> tuple[np.nda
     return np.flatnonzero(first), np.flatnonzero(~first)
 
 
-def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[Any, float]:
-    """(what `function()` returned, its shortest wall-clock seconds)."""
+def timed(function: Callable[[], Any], repeats: int = 1, clock: Callable[[], float] = time.perf_counter) -> tuple:
+    """(what `function()` returned, its shortest seconds by `clock`: on the wall, unless said otherwise)."""
     best = np.inf
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         result = function()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, clock() - start)
     return result, best
 
 
