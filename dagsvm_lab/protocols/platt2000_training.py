@@ -156,7 +156,7 @@ def pair_times(sizes: Sequence[int], repeats: int = 2, seed: int = 0) -> pd.Data
 def system_times(ns: Sequence[int], m: int, draws: int = 3, seed: int = 0) -> pd.DataFrame:
     """Mean CPU seconds to train 1-v-r and 1-v-1 systems on m rows of Covertype, of N of its seven classes.
 
-    The classes stand in a random circle; draw d takes N neighbours from place d on, so that seven draws are fair to all.
+    The classes stand in a random circle; draw d takes N neighbours from place d on, so seven draws are fair to all.
     """
     data, rng, found = load("covertype", scaled=True), np.random.default_rng(seed), []
     circle = 1 + rng.permutation(7)
