@@ -195,3 +195,5 @@ def test_recorded_search_reaches_each_printed_number_but_not_all_three():
     assert set(both.gamma.astype(str)) == {"2"} and set(both.C) == {"1.0"} and both.unsettled.max() == 2
     wanted = found.query("adaptive == 291")
     assert len(wanted) and wanted.spread.min() >= 3 and wanted.traditional_max.min() > 284
+    summed = found.query("gamma == 'shared' and C == 'smallest' and separability == 'own'").squeeze()
+    assert (summed.traditional_max, summed.adaptive) == (289, 292) and 0 < (found.gain > 0).mean() < 0.5
