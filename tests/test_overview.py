@@ -134,7 +134,39 @@ def test_recorded_costs_grow_as_the_text_says(record):
     grows = record("05_head_to_head", "scaling").drop_duplicates("system").set_index("system").filter(like="exponent")
     asked, kernels = grows["binary_decisions_exponent"], grows["kernel_evaluations_exponent"]
     assert asked["max-wins"] > 2 and 1 < asked["dagsvm"] < 1.3 and asked["c-bts"] < 1
-    assert (kernels.drop(["max-wins", "1-v-r"]) < kernels["max-wins"]).all()
+    assert (kernels.drop(["max-wins", "1-v-r"]) < kernels["max-wins"]).all() and kernels["max-wins"] < 1.8
+
+
+def test_soft_labels_end_at_the_neighbours_rule(record):
+    soft = record("05_head_to_head", "soft").set_index(["dataset", "k"])
+    accuracy, near = soft["accuracy_pct"].unstack(), soft["neighbours_pct"].unstack()
+    assert (abs(accuracy[11] - near[11]) < 3).all() and (abs(accuracy[11] - near[11]) < 1).sum() > len(near) / 2
+    assert (accuracy[1] - accuracy[11] > 10).sum() >= 3  # "ten points and more"
+    assert (accuracy.loc[["optdigits", "pendigits"], 1] - accuracy.loc[["optdigits", "pendigits"], 11] < 0.5).all()
+
+
+def test_recorded_costs_are_those_the_closing_words_give(record):
+    mean = record("05_head_to_head", "summary").set_index("system")
+    kernels, asked, points = mean["kernel_evaluations"], mean["binary_decisions"], mean["points"]
+    assert 0.45 < kernels["dagsvm"] < 0.55 and abs(points["dagsvm"]) < 0.2 and abs(points["adaptive"]) < 0.2
+    assert 0.05 < 1 - kernels["adaptive"] / kernels["dagsvm"] < 0.15  # "about a tenth"
+    assert (
+        0.7 < asked["dcsvm 0%"] / asked["dagsvm"] < 0.8 and -0.3 < points["dcsvm 0%"] < -0.1
+    )  # "a quarter", "a fifth"
+    assert kernels["dcsvm 0%"] < kernels["dagsvm"] and -2.5 < points["dcsvm 5%"] < -1.5
+    assert set(asked.nsmallest(2).index) == {"ta type 2", "ta type 4"}
+    groups = [f"ta type {k}" for k in range(1, 5)]
+    assert (mean.loc[groups, ["train_s", "size_kparameters"]] < 0.95).all(axis=None) and (points[groups] > -2).all()
+    direct = ["crammer-singer", "weston-watkins"]
+    assert set(mean["size_kparameters"].nsmallest(2).index) == set(direct)
+    assert (mean.loc[direct, "size_kparameters"] < 0.8).all() and (mean.loc[direct, "train_s"] > 5).all()
+    letter = record("05_head_to_head", "table").query("dataset == 'letter'").set_index("system")
+    hard = letter[~letter.index.isin(["posterior ovo", "posterior ovr", "btppsvm"])]
+    assert set(hard["kernel_evaluations"].nsmallest(2).index) == {"bts", "c-bts"}
+    assert (letter["accuracy_pct"]["max-wins"] - letter["accuracy_pct"][["bts", "c-bts"]] > 5).all()
+    pays = record("05_head_to_head", "pays")
+    assert pays["most accurate"].str.startswith("ecoc").sum() == 2
+    assert not pays.drop(columns=["dataset", "most accurate"]).stack().str.startswith("ecoc").any()
 
 
 def test_recorded_tour_shows_what_its_figure_says(record, root):

@@ -184,5 +184,6 @@ def growth(table: pd.DataFrame):
         ax.set_xticks(ns, ns)
         ax.minorticks_off()
         ax.set(xlabel="classes N", title=AXES[cost])
-        ax.legend()
+        ax.set_ylim(top=6 * table[cost].max())  # room for the legend
+        ax.legend(fontsize=7, loc="upper left")
     return fig

@@ -190,9 +190,17 @@ def sentences(table: pd.DataFrame) -> pd.DataFrame:
         ("Don", "DCSVM asks no more machines at 5% than at 0%", asked["dcsvm 5%"] <= asked["dcsvm 0%"]),
     ]
     rows = [
-        (paper, text, int(holds.sum()), len(holds), claim_verdict(bool(holds.all()))) for paper, text, holds in said
+        (
+            paper,
+            text,
+            int(holds.sum()),
+            len(holds),
+            claim_verdict(bool(holds.all())),
+            ", ".join(holds.index[~holds]) or "-",
+        )
+        for paper, text, holds in said
     ]
-    return pd.DataFrame(rows, columns=["paper", "sentence", "holds_on", "of", "verdict"])
+    return pd.DataFrame(rows, columns=["paper", "sentence", "holds_on", "of", "verdict", "fails_on"])
 
 
 def soft_labels(g: Ground, ks: Iterable[int], **p) -> pd.DataFrame:
