@@ -28,13 +28,13 @@ $(READY): pyproject.toml constraints.txt
 	@printf '%s\n' "$(CURDIR)" > $(READY)
 
 papers: $(READY)
-	$(VENV) -m dagsvm_lab papers $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers $(ARGS)
 
 test: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env tests notebooks $(ARGS)
 
 full: $(READY)
-	$(VENV) -m dagsvm_lab papers --profile full -p out_dir figures --out runs/full --resume $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers --profile full -p out_dir figures --out runs/full --resume $(ARGS)
 	$(VENV) -m dagsvm_lab scorecard
 
 lab: $(READY)
