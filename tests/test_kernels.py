@@ -1,0 +1,57 @@
+"""Kernels against scikit-learn's, and prepared blocks against kernels."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import pairwise
+
+from dagsvm_lab.kernels import Kernel, Rows, gamma_from_sigma, resolve, single_is_safe
+
+X = np.random.default_rng(0).normal(size=(40, 5))
+Y = np.random.default_rng(1).normal(size=(30, 5))
+KERNELS = {
+    "linear": (Kernel("linear"), pairwise.linear_kernel(X, Y)),
+    "poly": (Kernel("poly", 0.3, 4, 1.0), pairwise.polynomial_kernel(X, Y, degree=4, gamma=0.3, coef0=1.0)),
+    "rbf": (Kernel("rbf", 0.7), pairwise.rbf_kernel(X, Y, gamma=0.7)),
+    "sigmoid": (Kernel("sigmoid", 0.1, 3, -0.5), pairwise.sigmoid_kernel(X, Y, gamma=0.1, coef0=-0.5)),
+    "callable": (Kernel(pairwise.laplacian_kernel), pairwise.laplacian_kernel(X, Y)),
+}
+
+
+def test_sigma_is_platts():
+    assert np.isclose(np.exp(-gamma_from_sigma(5.06) * 3.0**2), np.exp(-(3.0**2) / (2 * 5.06**2)), rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_blocks_diagonals_and_prepared_rows(name):
+    kernel, expected = KERNELS[name]
+    assert np.allclose(kernel(X, Y), expected, rtol=1e-12, atol=1e-14)
+    both, whole = np.vstack([X, Y]), kernel(np.vstack([X, Y]), np.vstack([X, Y]))
+    rows, i, j = Rows(both, kernel), np.array([3, 50, 7]), np.array([1, 69, 2, 2])
+    assert np.allclose(rows.block(i, j), whole[np.ix_(i, j)], rtol=1e-12, atol=1e-14)
+    assert np.allclose(np.vstack([tile for _, tile in map(lambda t: (t[0], t[1].copy()), rows.tiles(i, j, 2))]),
+                       whole[np.ix_(i, j)], rtol=1e-12, atol=1e-14)  # fmt: skip
+    assert np.allclose(rows.diagonal(), np.diagonal(whole), rtol=1e-12)
+    assert np.allclose(kernel.diagonal(both), np.diagonal(whole), rtol=1e-12)
+    assert np.allclose(rows.under(rows.place(Y), slice(0, 40)), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_a_gaussian_block_keeps_its_precision_far_from_the_origin():
+    far, kernel = X + 1e4, Kernel("rbf", 0.7)
+    assert np.abs(kernel(far, far) - kernel(X, X)).max() < 1e-10
+    assert single_is_safe(far, kernel) and not single_is_safe(30 * X, kernel)
+    assert not single_is_safe(X, Kernel("linear"))
+    assert np.abs(Rows(far, kernel, np.float32).block(slice(None)) - kernel(X, X)).max() < 1e-5
+
+
+def test_widths_divide_the_inputs():
+    widths = (1.0, 2.0, 0.5, 3.0, 1.5)
+    assert np.allclose(Kernel("rbf", 0.7, widths=widths)(X, Y), Kernel("rbf", 0.7)(X / widths, Y / widths))
+
+
+def test_gamma_is_resolved_as_in_scikit_learn():
+    assert resolve("rbf", "scale", 3, 0.0, X).gamma == 1 / (5 * X.var())
+    assert resolve("rbf", "auto", 3, 0.0, X).gamma == 1 / 5
+    assert resolve("rbf", "scale", 3, 0.0, np.ones((4, 5))).gamma == 1.0
+    for bad in (dict(kernel="gauss"), dict(kernel="rbf", gamma="large")):
+        with pytest.raises(ValueError, match="must be"):
+            resolve(X=X, **bad)

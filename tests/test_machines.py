@@ -1,0 +1,121 @@
+"""Banks: many duals together against one by one and LIBSVM, the same whatever n_jobs, and outputs to the bit."""
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.svm import SVC
+
+from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train
+from dagsvm_lab.solvers import certify, solve_smo
+
+X, Y = load_digits(return_X_y=True)
+X = X[:900] / 16.0
+Y = Y[:900]
+GAUSS = Kernel("rbf", 0.5)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return train(X, Y, pair_code(10), GAUSS, 10.0)
+
+
+def test_codes():
+    code = pair_code(4)
+    assert code.tolist()[:4] == [[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1], [0, 1, -1, 0]]
+    assert all(code[pair_index(i, j, 4)][[i, j]].tolist() == [1, -1] for i in range(4) for j in range(i + 1, 4))
+    assert rest_code(3).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+@pytest.mark.parametrize("code", [pair_code(10)[:12], rest_code(10)[:6]], ids=["pairs", "rest"])
+def test_together_is_one_by_one_and_libsvm(code, tol):
+    bank = train(X, Y, code, GAUSS, 10.0, tol=tol)
+    assert bank.converged.all() and bank.kkt_violation.max() <= tol and bank.gap.min() >= 0
+    for t, row in enumerate(code):
+        rows = np.flatnonzero(row[Y])
+        K, y = GAUSS(X[rows], X[rows]), row[Y[rows]].astype(float)
+        one = solve_smo(K, y, 10.0, tol=tol)
+        assert abs(bank.objective[t] - one.objective) <= 10 * tol * abs(one.objective)
+        lib = SVC(C=10.0, gamma=0.5, tol=tol).fit(X[rows], y)
+        beta = np.zeros(len(rows))
+        beta[lib.support_] = lib.dual_coef_[0]
+        theirs = 0.5 * beta @ K @ beta - np.abs(beta).sum()
+        assert abs(bank.objective[t] - theirs) <= 10 * tol * abs(theirs)
+        assert np.abs(bank.decision(X[:50])[:, t] - lib.decision_function(X[:50])).max() <= 30 * tol + 2e-4
+        alpha = np.zeros(len(rows))
+        mine = bank.coef[t]
+        alpha[np.searchsorted(rows, bank.support[mine.indices])] = np.abs(mine.data)
+        from dataclasses import replace
+
+        again = certify(K, y, replace(one, alpha=alpha, bias=float(bank.bias[t])))
+        assert abs(again.objective - bank.objective[t]) <= 1e-6 * abs(again.objective)
+        assert abs(again.kkt_violation - bank.kkt_violation[t]) <= 1e-6 and abs(again.gap - bank.gap[t]) <= 1e-5
+
+
+def test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs(pairs):
+    code = np.vstack([pair_code(10)] * 3)
+    C = np.repeat([1.0, 10.0, 100.0], 45)
+    one = train(X, Y, code, GAUSS, C, n_jobs=1)
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend=backend):
+            two = train(X, Y, code, GAUSS, C, n_jobs=2)
+        assert (one.coef != two.coef).nnz == 0 and (one.bias == two.bias).all() and (one.n_iter == two.n_iter).all()
+    assert np.allclose(one.objective[45:90], pairs.objective, rtol=1e-3)
+
+
+def test_outputs_are_the_same_bits_in_any_batch(pairs):
+    f = pairs.decision(X)
+    order = np.random.default_rng(0).permutation(len(X))
+    assert (pairs.decision(X[order]) == f[order]).all()
+    assert all((pairs.decision(X[i : i + 1]) == f[i]).all() for i in order[:10])
+    assert (pairs.decision(X[13:700]) == f[13:700]).all() and (pairs.decision(X, n_jobs=2) == f).all()
+    assert np.allclose(pairs.decision(X[:20], machines=[3, 40]), f[:20][:, [3, 40]], atol=2e-4)
+    assert pairs.decision(X[:0]).shape == (0, 45)
+
+
+def test_outputs_are_the_sum_over_support_vectors(pairs):
+    exact = GAUSS(X, pairs.vectors) @ pairs.coef.T.toarray() + pairs.bias
+    assert np.abs(pairs.decision(X) - exact).max() < 2e-4
+    for kernel in (Kernel("poly", 0.05, 3, 1.0), Kernel("linear")):
+        bank = train(X, Y, rest_code(10), kernel, 0.1)
+        assert np.allclose(bank.decision(X), kernel(X, bank.vectors) @ bank.coef.T.toarray() + bank.bias, atol=1e-9)
+
+
+def test_a_bank_survives_storage(pairs, tmp_path):
+    np.savez(tmp_path / "bank.npz", **pairs.to_arrays())
+    with np.load(tmp_path / "bank.npz", allow_pickle=False) as file:
+        again = Bank.from_arrays(dict(file))
+    assert (again.decision(X[:100]) == pairs.decision(X[:100])).all()
+    assert again.n_parameters == len(pairs.support) * 64 + pairs.coef.nnz
+
+
+def test_precomputed_and_per_machine_kernels(pairs):
+    K = GAUSS(X, X)
+    bank = train(K, Y, pair_code(10), Kernel("precomputed"), 10.0)
+    assert np.allclose(bank.objective, pairs.objective, rtol=1e-3)
+    assert np.allclose(bank.decision(K[:50]), pairs.decision(X[:50]), atol=0.02)
+    own = [Kernel("rbf", g) for g in np.geomspace(0.05, 2.0, 45)]
+    mixed = train(X, Y, pair_code(10), GAUSS, 10.0, kernels=own)
+    for t in (0, 17, 44):
+        alone = train(X, Y, pair_code(10)[t : t + 1], own[t], 10.0)
+        assert abs(mixed.objective[t] - alone.objective[0]) <= 1e-3 * abs(alone.objective[0])
+        assert np.abs(mixed.decision(X[:50])[:, t] - alone.decision(X[:50])[:, 0]).max() < 0.02
+
+
+def test_little_memory_gives_the_same_machines(pairs):
+    small = train(X, Y, pair_code(10), GAUSS, 10.0, cache_size=0.2)
+    assert small.converged.all() and np.allclose(small.objective, pairs.objective, rtol=1e-3)
+    rest = train(X, Y, rest_code(10), GAUSS, 10.0, cache_size=1.0)
+    assert np.allclose(rest.objective, train(X, Y, rest_code(10), GAUSS, 10.0).objective, rtol=1e-3)
+
+
+def test_weights_and_soft_labels_reach_the_bounds():
+    weight = np.where(np.arange(len(X)) % 2, 1.0, 0.1)
+    bank = train(X, Y, pair_code(10)[:3], GAUSS, 0.5, weight=weight)
+    for t in range(3):
+        mine = bank.coef[t]
+        assert (np.abs(mine.data) <= 0.5 * weight[bank.support[mine.indices]] + 1e-12).all()
+    soft = train(X, Y, pair_code(10)[:3], GAUSS, 0.5, soft=lambda t, rows, sign: np.where(rows % 3, sign, 0.0))
+    assert (soft.support % 3 != 0).all()
