@@ -45,7 +45,7 @@ def ratio_map(ratio: np.ndarray, names: Sequence):
     ax.set_yticks(range(len(names)), names, fontsize=7)
     fig.colorbar(image, ax=ax, label="Fisher ratio $r_{ij}$ (Eq. 4)")
     i, j = np.argwhere(shown == np.nanmax(shown))[0]
-    ax.set_title(f"First to be parted: {names[i]} and {names[j]}, the two farthest from each other")
+    ax.set_title(f"Parted first: {names[i]} and {names[j]}, the pair with the largest Fisher ratio")
     legend = fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     legend.get_frame().set(facecolor="0.7", visible=True)
     legend.set_frame_on(True)
