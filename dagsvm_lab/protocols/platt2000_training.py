@@ -74,7 +74,7 @@ def selection(
 
 
 CS = (1.0, 10.0, 100.0)
-STEPS = {"usps": range(6, 11), "letter": range(0, 5), "covertype": range(1, 6)}  # k of sigma^2 = 0.1 x 2^k
+STEPS = {"usps": range(6, 11), "letter": range(0, 5), "covertype": range(2, 8)}  # k of sigma^2 = 0.1 x 2^k
 SCREENED = 0.2  # share of the rows on which all kernels are tried
 KEPT = {"usps": 1.0, "letter": 1.0, "covertype": 0.5}  # and on which the best of them are
 
