@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from ..kernels import Kernel, Rows, one_thread, single_is_safe
 from .dual import Dual, measure, problem, warn
-from .smo import TAU, lean, rows_of
+from .smo import TAU, lean, patience, rows_of, settle
 
 START = 48  # rows of each side a dual starts with, or a 60th of them
 FALL = 0.1  # how much tighter a solve of the active rows is than the violation that led to it
@@ -82,7 +82,7 @@ class State:
         self.lo, self.hi = np.minimum(self.s * self.u, 0.0), np.maximum(self.s * self.u, 0.0)
         self.beta = np.zeros(len(self.s))
         self.steps = self.stalled = 0
-        self.reached, self.best = True, np.inf
+        self.reached, self.best, self.hard = True, np.inf, patience(len(task.rows))
         sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
         few = [min(max(START, len(side) // 60), len(side)) for side in sides]
         spread = [side[np.linspace(0, len(side) - 1, n).astype(int)] for side, n in zip(sides, few, strict=True)]
@@ -139,13 +139,25 @@ class State:
             new = new[np.argpartition(-excess[new], most)[:most]]
         self.active = np.sort(np.concatenate([self.remaining(tol), new]))
 
+    def lose_patience(self) -> None:
+        """Nothing; a small dual that takes too many steps is finished in float64 by linear systems."""
+        if self.steps < self.hard:
+            return
+        self.stalled = 4
+        if self.rows.dtype == np.float64:
+            self.beta = settle(self.rows.block(self.at, self.at), self.s, self.p, self.u, self.beta)
+            self.hard, self.limit, self.stalled = np.inf, min(self.limit, 10 * self.steps), 0
+        self.reached, self.stop = True, self.aim
+
     def finished(self, tol: float) -> bool:
         """Whether to stop: converged, out of steps, or no longer gaining on the objective."""
         objective = -0.5 * float(self.beta @ (self.v + self.s * self.p))
         least = 1e-6 if self.rows.dtype == np.float32 else 1e-12
         self.stalled = 0 if objective < self.best - least * abs(objective) else self.stalled + 1
         self.best = min(self.best, objective)
-        return self.violation <= tol or self.steps >= self.limit or (self.stalled > 3 and self.stop <= tol)
+        return (
+            self.violation <= tol or self.steps >= self.limit or (self.stalled > 3 and self.stop <= max(tol, self.aim))
+        )
 
     def dual(self, tol: float) -> Dual:
         """The Dual of what was reached, certified from v."""
@@ -231,7 +243,9 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
             if work.size < need or work.dtype != group[0].rows.dtype:
                 work = np.empty(need, group[0].rows.dtype)
             advance(group, width, work[:need].reshape(len(group), width, width))
-        ready = [s for s in live if s.reached and s.stop <= s.aim]
+        for s in live:
+            s.lose_patience()
+        ready = [s for s in live if (s.reached and s.stop <= s.aim) or s.steps >= s.limit]
         refresh(ready, shared, cache_size * 2**19)
         over = {id(s) for s in ready if s.finished(tol)}
         live = [s for s in live if id(s) not in over]
@@ -308,7 +322,7 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
         b[k, :n], lo[k, :n], hi[k, :n] = s.beta[a], s.lo[a], s.hi[a]
         v2[0, k, :n] = np.where(s.beta[a] < s.hi[a], s.v[a], -np.inf)
         v2[1, k, :n] = np.where(s.beta[a] > s.lo[a], s.v[a], np.inf)
-    stop, limit = np.array([s.stop for s in states]), np.array([s.limit - s.steps for s in states])
+    stop, limit = np.array([s.stop for s in states]), np.array([min(s.limit, s.hard) - s.steps for s in states])
     taken, reached = together(H, v2, b, lo, hi, stop, limit)
     for k, s in enumerate(states):
         n = len(s.active)
@@ -326,8 +340,8 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
     table = H.reshape(-1, width)
     taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
     who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
-    if limit.min() < STEPS:
-        reached[:] = False
+    room = limit[who] >= STEPS
+    late, who = who[~room].tolist(), who[room]
     while len(who) > FEW and reached.all():
         P = len(who)
         v, x, low, high = v2.take(who, 1), b[who], lo[who].ravel(), hi[who].ravel()
@@ -339,8 +353,8 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
         tau = None if kind == np.float32 else np.full_like(gain, TAU)
         newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), kind)
         i, j = pair
-        still = np.ones(P, bool)
-        while still.sum() > 0.75 * P:
+        still = open_ = np.ones(P, bool)
+        while still.sum() > 0.75 * P and still[open_].all():
             for _ in range(STEPS):
                 vU.argmax(1, out=i)
                 i += own
@@ -368,13 +382,13 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
                 fU[pair] = np.where(at < top, ends, -np.inf)
                 fL[pair] = np.where(at > floor, ends, np.inf)
             taken[who] += STEPS
-            still = (vU.max(1) - vL.min(1) > stop[who]) & (t > 0) & (taken[who] + STEPS < limit[who])
+            open_ = (vU.max(1) - vL.min(1) > stop[who]) & (t > 0)
+            still = open_ & (taken[who] + STEPS <= limit[who])
         v2[:, who], b[who] = v, x
+        late += who[open_ & ~still].tolist()
         who = who[still]
         if FEW < len(who) <= len(b) // 4:
             reached[who] = False
-    if reached.all() or limit.min() < STEPS:
-        for k in who.tolist():
-            taken[k] += lean(rows_of(H[k]), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
-            reached[k] = True
+    for k in late + who[reached[who]].tolist():
+        taken[k] += lean(rows_of(H[k]), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
     return taken, reached

@@ -15,9 +15,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..kernels import Kernel, Rows
-from .dual import Dual, build, problem, product, warn
+from .active import finish
+from .dual import Dual, build, measure, problem, product, warn
 
 TAU = 1e-12
+EXACT = 400  # rows up to which a dual that makes its solver lose patience is finished by an active-set method
 
 
 class RowCache:
@@ -57,10 +59,8 @@ def starting_point(s, u, warm) -> np.ndarray:
         return np.zeros(len(s))
     beta = s * np.clip(warm, 0.0, u)
     plus, minus = beta[s > 0].sum(), -beta[s < 0].sum()
-    if plus > minus:
-        beta[s > 0] *= minus / plus
-    elif minus > plus:
-        beta[s < 0] *= plus / minus
+    if abs(plus - minus) > 1e-12 * (plus + minus):
+        beta[s > 0 if plus > minus else s < 0] *= min(plus, minus) / max(plus, minus)
     return beta
 
 
@@ -85,7 +85,7 @@ def solve_smo(
     beta = starting_point(s, u, warm)
     limit = max_iter if max_iter > 0 else max(10_000_000, 100 * len(s))
     steps, room = 0, max(8, int(cache_size * 2**20 / (16 * max(1, len(s)))))
-    everything = np.flatnonzero(u > 0)
+    everything, hard = np.flatnonzero(u > 0), patience(len(s))
     active, stop, objective, stalled = everything, np.inf, np.inf, 0
     v = s * p - product(K, beta)
     while True:
@@ -104,15 +104,37 @@ def solve_smo(
             active = active[~resting]
         elif top - bottom <= tol or steps >= limit or stalled > 3:
             break
-        stop = max(0.9 * tol, 0.1 * (top - bottom)) if shrinking else 0.9 * tol
+        stop = max(0.9 * tol, 0.1 * min(top - bottom, stop)) if shrinking else 0.9 * tol
         v2 = np.array([np.where(beta < hi, v, -np.inf), np.where(beta > lo, v, np.inf)])[:, active]
         b = beta[active]
-        steps += lean(rows_of(K, diag, active, room), v2, b, lo[active], hi[active], stop, limit - steps)
+        steps += lean(rows_of(K, diag, active, room), v2, b, lo[active], hi[active], stop, min(limit, hard) - steps)
         beta[active], v[active] = b, np.where(np.isfinite(v2[0]), v2[0], v2[1])
+        if hard <= steps < limit:
+            beta, hard, stop = settle(K, s, p, u, beta), limit, 0.0
+            limit = min(limit, 10 * steps) if len(s) <= EXACT else limit
     dual = build(K, s, p, u, s * beta, steps, bool(top - bottom <= tol))
     if not dual.converged:
         warn(f"SMO stopped after {steps} steps at a violation of {dual.kkt_violation:.2g}, above tol={tol}")
     return dual
+
+
+def patience(n: int) -> float:
+    """Steps after which a dual of n rows counts as hard: huge C on a kernel of low rank can take millions."""
+    return 4000 + 40 * n if n <= EXACT else np.inf
+
+
+def settle(K, s, p, u, beta) -> np.ndarray:
+    """beta finished in its free variables by linear systems, or solved exactly where those go round in circles."""
+    from .qp import solve_qp
+
+    K = K if isinstance(K, np.ndarray) else np.array([K[i] for i in range(len(s))])
+    alphas = [s * beta, finish(K, s, p, u, s * beta)]
+    if measure(product(K, s * alphas[1]), s, p, u, alphas[1]).kkt_violation > 1e-9 * np.abs(p).max():
+        try:
+            alphas.append(solve_qp(K, s, linear=p, upper=u).alpha)
+        except (ValueError, ArithmeticError):  # K is not positive semidefinite
+            pass
+    return s * min(alphas, key=lambda a: measure(product(K, s * a), s, p, u, a).objective)
 
 
 def rows_of(K, diag=None, active=None, room: int = 1 << 30) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
