@@ -124,6 +124,11 @@ def test_what_the_record_claims():
     assert recorded("informative").query("n_classes == 2 and gamma == 1")["m"].between(1.9e4, 4.7e4).all()
     orders = recorded("orders").query("order.str.startswith('random')").groupby("dataset")["accuracy_pct"]
     assert (orders.max() - orders.min()).loc[["usps", "letter"]].max() <= 0.7
+    times = recorded("scaling").query("kind != 'pair-over-m'")
+    times = times.pivot_table(index=["solver", "n_classes"], columns="kind", values="seconds").reset_index()
+    single = times["1-v-r-over-n"] / times["n_classes"]
+    assert (times["1-v-1-over-n"] / single).between(0.7, 3.5).all()
+    assert recorded("scaling").query("kind == 'pair-over-m'")["exponent"].between(1.1, 2.4).all()
     test = recorded("mcnemar")
     assert (test["p_corrected"] - test["p_exact"]).abs().max() < 0.05
     assert recorded("table1").groupby("dataset").size().eq(4).all()

@@ -145,7 +145,7 @@ def scaling(pairs: pd.DataFrame, systems: pd.DataFrame):
     sizes = sorted(pairs["m"].unique())
     axes[0].set_xticks(sizes, [f"{m:,}" for m in sizes], rotation=45)
     for ax in axes:
-        ax.minorticks_off()
+        ax.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         ax.legend()
     return fig
 
