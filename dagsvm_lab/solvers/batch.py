@@ -25,6 +25,7 @@ START = 48  # rows of each side a dual starts with, or a 60th of them
 FALL = 0.1  # how much tighter a solve of the active rows is than the violation that led to it
 TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
 STEPS = 16  # steps between two looks at who has converged
+HEAVY = 50_000  # rows of all duals from which jobs are processes: threads wait for each other between array calls
 FEW = 3  # so few duals are advanced one by one
 CELLS = 16384  # so few stacked rows cost little more than the call, whatever the padding
 LOOSE = 1e-3  # the tolerance float32 is asked for
@@ -187,7 +188,7 @@ def solve_many(
     parts = [order[k::n] for k in range(n)]
     duals: dict[int, Dual] = {}
     with one_thread(), tqdm(total=len(tasks), desc="machines", disable=not verbose) as bar:
-        solved = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+        solved = Parallel(n_jobs=n_jobs, prefer="processes" if total > HEAVY else "threads", return_as="generator")(
             delayed(solve_chunk)(X, kernel, [tasks[t] for t in part], tol, cache_size, max_iter) for part in parts
         )
         for part, found in zip(parts, solved, strict=True):
