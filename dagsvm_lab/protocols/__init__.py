@@ -1,1 +1,1 @@
-"""Each paper's experiments, one module a paper: functions that return tables; `common` holds what several of them need."""
+"""Each paper's experiments, one module or more a paper: functions that return tables; `common` has the rest."""
