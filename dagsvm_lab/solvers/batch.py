@@ -4,7 +4,7 @@ A single SMO step on n rows is a dozen array calls whose cost is mostly the call
 are stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (smo.py has
 it in words). Rounds: solve the stacked active sets loosely; recompute v = s p - K beta on all rows of a dual from its
 support vectors only; bring in the worst violators, leave out what rests at a bound; repeat more tightly until no row
-violates more than `tol`. No kernel matrix is ever formed: a round computes (rows x support vectors) and forgets it.
+violates more than `tol`. No whole kernel matrix is formed: rows of it for support vectors are, once if they fit.
 Where float32 is safe it does the search, and float64 judges what was found and, if need be, finishes it.
 """
 
