@@ -192,9 +192,10 @@ def test_a_fit_spreads_its_machines_over_a_cluster(cluster):
     from distributed import Client
 
     d = load("letter", scaled=True)
-    X, y = d.X_train[:1500], d.y_train[:1500]
+    X, y = d.X_train[:6000], d.y_train[:6000]
     here = DAGSVC(C=10, gamma=2.5).fit(X, y)
-    with Client(cluster, set_as_default=True) as client, joblib.parallel_config(backend="dask"):
+    # with the rows on both workers, no task waits for the one that has them
+    with Client(cluster, set_as_default=True) as client, joblib.parallel_config(backend="dask", scatter=[X]):
         there = DAGSVC(C=10, gamma=2.5, n_jobs=-1).fit(X, y)
         done = client.run(lambda dask_worker: dask_worker.state.executed_count)
     assert len(done) == 2 and all(done.values())
