@@ -41,6 +41,11 @@ def scale(K, dual) -> float:
     return max(dual.alpha.sum(), 1e-12)
 
 
+def noise(K, dual) -> float:
+    """What rounding may cost the objective: its quadratic terms are large and cancel."""
+    return 10 * np.finfo(float).eps * float(dual.alpha @ np.abs(K) @ dual.alpha)
+
+
 @given(problems())
 @settings(max_examples=200, deadline=None)
 def test_smo_batch_and_exact_agree(problem):
@@ -53,13 +58,13 @@ def test_smo_batch_and_exact_agree(problem):
         exact = solve_qp(K, y, C)
     for dual in duals:
         c = certify(K, y, dual)
-        assert abs(c.objective - dual.objective) <= 1e-8 * scale(K, dual)
+        assert abs(c.objective - dual.objective) <= 1e-8 * scale(K, dual) + noise(K, dual)
         assert (dual.alpha >= 0).all() and (dual.alpha <= C).all()
         assert abs(y @ dual.alpha) <= 1e-9 * max(dual.alpha.max(), 1e-300) * len(y)
         assert dual.converged == (dual.kkt_violation <= 1e-6)
         if dual.converged:
             # weak duality bounds both ends: what tol leaves open is at most tol x sum of alpha
-            assert abs(dual.objective - exact.objective) <= 1e-5 * scale(K, exact) + 1e-9
+            assert abs(dual.objective - exact.objective) <= 1e-5 * scale(K, exact) + 1e-9 + noise(K, dual)
     assert all(dual.converged for dual in duals) or C * np.abs(K).max() > 1e6  # rounding of v exceeds tol
 
 
