@@ -241,4 +241,5 @@ def test_no_warning_where_all_is_well():
     X, y = line(60, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solve_qp(rbf_kernel(X), y, 1.0)
+        dual = solve_qp(rbf_kernel(X), y, 1.0)
+    assert dual.converged and dual.gap <= 1e-9 * -dual.objective
