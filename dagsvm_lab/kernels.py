@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+SIDE = 256  # rows and columns of a tile of kernel values, which stays in a core's own cache
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
@@ -154,6 +155,22 @@ class Rows:
         out[...] = block
         return out
 
+    def fill(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
+        """Nothing; writes the kernel of rows i with rows j to `out`, tile by tile: half of them if j is i."""
+        if self.index is not None or callable(self.kernel.name) or out.size <= SIDE**2:
+            self.block(i, j, out=out)
+            return
+        left, tile = self.left[i], np.empty((SIDE, SIDE), self.dtype)
+        for across in range(0, len(j), SIDE):
+            right = self.right[j[across : across + SIDE]].T
+            for down in range(0, across + 1 if i is j else len(i), SIDE):
+                part = out[down : down + SIDE, across : across + SIDE]
+                part[...] = self.finish(
+                    np.matmul(left[down : down + SIDE], right, out=tile[: len(part), : part.shape[1]])
+                )
+                if i is j and down < across:
+                    out[across : across + SIDE, down : down + SIDE] = part.T
+
     def under(self, left: np.ndarray, part: slice) -> np.ndarray:
         """Kernel of a slice of these rows (down) with a prepared left factor (across)."""
         if callable(self.kernel.name):
@@ -181,7 +198,7 @@ class Rows:
         if self.index is not None:
             return self.left[self.index[rows], self.index[rows]].astype(float)
         if self.kernel.name == "rbf":
-            return np.ones(len(self.left[rows]))
+            return np.ones(len(self))[rows]
         return replace(self.kernel, widths=None).diagonal(self.left[rows])  # the rows are shrunk already
 
 

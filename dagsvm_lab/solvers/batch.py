@@ -18,16 +18,21 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from ..kernels import Kernel, Rows, one_thread, single_is_safe
+from .columns import Columns
 from .dual import Dual, measure, problem, warn
-from .smo import TAU, lean, patience, rows_of, settle
+from .smo import STRETCH, TAU, lean, patience, settle
 
 START = 48  # rows of each side a dual starts with, or a 60th of them
 FALL = 0.1  # how much tighter a solve of the active rows is than the violation that led to it
-TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
 STEPS = 16  # steps between two looks at who has converged
 HEAVY = 50_000  # rows of all duals from which jobs are processes: threads wait for each other between array calls
 FEW = 3  # so few duals are advanced one by one
+WIDE = 1000  # active rows from which a dual steps alone, on the kernel rows that it shares with others
+DEAR = 32  # inputs from which a kernel value costs more than what sharing it adds to the products
+KEEP = 0.5  # what must be left of the active rows for them to stay as they are
+LATELY = 1 << 27  # bytes of kernel rows, cut to the active ones, that a dual alone has at hand
 CELLS = 16384  # so few stacked rows cost little more than the call, whatever the padding
+SLIGHT = 5e-7  # what keeps float32 from calling rows equal that are not
 LOOSE = 1e-3  # the tolerance float32 is asked for
 
 
@@ -40,38 +45,6 @@ class Task:
     linear: np.ndarray | None
     upper: np.ndarray
     kernel: Kernel | None = None
-
-
-class Columns:
-    """K[at, support] @ weights for a support that grows: kernel rows computed once, kept while `room` bytes last."""
-
-    def __init__(self, rows: Rows, at: np.ndarray, room: float):
-        self.rows, self.at, self.room = rows, at, room
-        self.known, self.kept = np.zeros(len(rows), bool), []
-
-    def times(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The product in float64, one column a dual."""
-        dtype, f = self.rows.dtype, np.zeros((len(self.at), weights.shape[1]))
-        new = support[~self.known[support]]
-        size = len(new) * len(self.at) * dtype.itemsize
-        if 0 < size <= self.room:
-            block = np.empty((len(new), len(self.at)), dtype)
-            width = max(16, TILE // len(new))
-            for first in range(0, len(self.at), width):
-                self.rows.block(new, self.at[first : first + width], out=block[:, first : first + width])
-            self.room -= size
-            self.kept.append((new, block))
-            self.known[new] = True
-            new = new[:0]
-        full = np.zeros((len(self.rows), weights.shape[1]), dtype)
-        full[support] = weights
-        for ids, block in self.kept:
-            f += block.T @ full[ids]
-        for part in range(0, len(new), 256):
-            ids = new[part : part + 256]
-            for first, tile in self.rows.tiles(self.at, ids, TILE // len(ids)):
-                f[first : first + len(tile)] += tile @ full[ids]
-        return f
 
 
 class State:
@@ -87,14 +60,14 @@ class State:
         sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
         few = [min(max(START, len(side) // 60), len(side)) for side in sides]
         spread = [side[np.linspace(0, len(side) - 1, n).astype(int)] for side, n in zip(sides, few, strict=True)]
-        self.active = np.sort(np.concatenate(spread))
+        self.active, self.seen = np.sort(np.concatenate(spread)), ({}, {})
         self.judge(np.zeros(len(self.s)))
         self.stop = self.aim = 0.25 * self.violation
 
-    def use(self, rows: Rows, at: np.ndarray, room: float) -> None:
-        """Nothing; kernel values come from these prepared rows from now on, and `room` bytes of them are kept."""
-        self.rows, self.at, self.half = rows, at, 0.5 * rows.diagonal(at)
-        self.columns = Columns(rows, at, room)
+    def use(self, columns: Columns, at: np.ndarray) -> None:
+        """Nothing; kernel values come from here from now on, where its rows are `at`."""
+        self.rows, self.columns, self.at, self.shares = columns.rows, columns, at, columns.at is not at
+        self.half, self.place = 0.5 * self.rows.diagonal(at), np.searchsorted(columns.at, at)
 
     def judge(self, f: np.ndarray) -> None:
         """Nothing; takes f = K beta: v on all rows, and the largest violation."""
@@ -106,6 +79,15 @@ class State:
         """(max v over those of the rows that may rise, min v over those that may fall)."""
         v, b = self.v[rows], self.beta[rows]
         return v.max(where=b < self.hi[rows], initial=-np.inf), v.min(where=b > self.lo[rows], initial=np.inf)
+
+    def twice(self, a: np.ndarray) -> np.ndarray:
+        """v of rows a as smo.py has it: -inf where it may not rise, and again with inf where it may not fall."""
+        v, b = self.v[a], self.beta[a]
+        return np.array([np.where(b < self.hi[a], v, -np.inf), np.where(b > self.lo[a], v, np.inf)], self.rows.dtype)
+
+    def take(self, a: np.ndarray, b: np.ndarray, v2: np.ndarray) -> None:
+        """Nothing; beta and v of rows a become these."""
+        self.beta[a], self.v[a] = b, np.where(np.isfinite(v2[0]), v2[0], v2[1])
 
     def remaining(self, tol: float) -> np.ndarray:
         """The active rows without those that rest: at a bound, pulling outwards by more than any violator pulls in."""
@@ -123,7 +105,9 @@ class State:
         """Nothing; sets what the next solve works on: how tightly, and on which rows."""
         tight = 0.9 * tol
         if self.stop > self.aim:  # only what is left of the present rows, more tightly
-            self.active = self.remaining(tol)
+            remaining = self.remaining(tol)
+            if len(remaining) < KEEP * len(self.active):
+                self.active, self.seen = remaining, ({}, {})
             self.stop = max(self.aim, FALL * self.stop)
             return
         if self.violation < 2.0 * self.aim:  # hardly anything outside: all the way before the next look at it
@@ -138,7 +122,7 @@ class State:
         most = max(2 * START, n if 16 * n < len(self.v) else n // 2)
         if len(new) > most:
             new = new[np.argpartition(-excess[new], most)[:most]]
-        self.active = np.sort(np.concatenate([self.remaining(tol), new]))
+        self.active, self.seen = np.sort(np.concatenate([self.remaining(tol), new])), ({}, {})
 
     def lose_patience(self) -> None:
         """Nothing; a small dual that takes too many steps is finished in float64 by linear systems."""
@@ -187,9 +171,11 @@ def solve_many(
     n = max(-(-len(tasks) // most), min(2, len(tasks)))
     parts = [order[k::n] for k in range(n)]
     duals: dict[int, Dual] = {}
+    spare: list[np.ndarray] = []
     with one_thread(), tqdm(total=len(tasks), desc="machines", disable=not verbose) as bar:
         solved = Parallel(n_jobs=n_jobs, prefer="processes" if total > HEAVY else "threads", return_as="generator")(
-            delayed(solve_chunk)(X, kernel, [tasks[t] for t in part], tol, cache_size, max_iter) for part in parts
+            delayed(solve_chunk)(X, kernel, [tasks[t] for t in part], tol, cache_size, max_iter, spare)
+            for part in parts
         )
         for part, found in zip(parts, solved, strict=True):
             duals |= zip(part, found, strict=True)
@@ -200,25 +186,35 @@ def solve_many(
     return [duals[t] for t in range(len(tasks))]
 
 
-def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter) -> list[Dual]:
+def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter, spare) -> list[Dual]:
     """The Duals of some tasks, advanced together."""
     states = [State(task, max_iter) for task in tasks]
-    room = cache_size * 2**19 / max(len(tasks), 1)
+    rows = [task.rows for task in tasks]
+    every, room = np.flatnonzero(marked(len(X), rows)), cache_size * 2**19
+    alike = sum(map(len, rows)) > 2 * len(every) * len(rows) // 3 and not any(task.kernel for task in tasks)
 
     def prepare(dtype) -> None:
         shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
+        if alike and X.shape[1] >= DEAR:
+            columns = Columns(shared, every, room, spare)
+            for s in states:
+                s.use(columns, s.at)
+            return
         for task, s in zip(tasks, states, strict=True):
             if task.kernel is None:
-                s.use(shared, task.rows, room)
+                s.use(Columns(shared, task.rows, room / len(tasks), spare), task.rows)
             else:
                 own = X[np.ix_(task.rows, task.rows)] if task.kernel.name == "precomputed" else X[task.rows]
-                s.use(Rows(own, task.kernel, dtype), np.arange(len(task.rows)), room)
+                at = np.arange(len(task.rows))
+                s.use(Columns(Rows(own, task.kernel, dtype), at, room / len(tasks), spare), at)
 
     with one_thread():
         single = all(single_is_safe(X, k) for k in {task.kernel or kernel for task in tasks})
         if single:
             prepare(np.float32)
             rounds(states, max(tol, LOOSE), cache_size)
+            for s in states:
+                s.columns.release()
         prepare(np.float64)
         for s in [s for s in states if single and np.isfinite(s.violation)]:
             # where it can matter: a row far on its right side has neither slack nor violation
@@ -226,20 +222,27 @@ def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter) -> list
             near = np.flatnonzero((s.beta != 0) | (s.s * (s.v - 0.5 * (s.top + s.bottom)) > -margin))
             f = s.s * s.p - s.v
             sv = np.flatnonzero(s.beta)
-            f[near] = Columns(s.rows, s.at[near], 0.0).times(s.at[sv], s.beta[sv, None])[:, 0]
+            f[near] = Columns(s.rows, s.at[near], 0.0, spare).times(s.at[sv], s.beta[sv, None])[0]
             s.judge(f)
             s.best, s.stalled = np.inf, 0
             s.aim = s.stop = max(0.9 * tol, min(s.stop, FALL * s.violation))
         rounds(states, tol, cache_size)
+        for s in states:
+            s.columns.release()
     return [s.dual(tol) for s in states]
 
 
 def rounds(states: list[State], tol: float, cache_size: float) -> None:
     """Nothing; brings every state to tol, or as far as it goes."""
     live = [s for s in states if s.violation > tol and s.steps < s.limit]
-    work, shared = np.empty(0), []
+    work = np.empty(0)
     while live:
-        for group, width in groups(live, cache_size):
+        wide = [
+            s for s in live if len(s.active) > WIDE and s.at is not s.columns.at and s.columns.learn(s.at[s.active])
+        ]
+        for s in wide:
+            alone(s)
+        for group, width in groups([s for s in live if s not in wide], cache_size):
             need = len(group) * width**2
             if work.size < need or work.dtype != group[0].rows.dtype:
                 work = np.empty(need, group[0].rows.dtype)
@@ -247,34 +250,43 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
         for s in live:
             s.lose_patience()
         ready = [s for s in live if (s.reached and s.stop <= s.aim) or s.steps >= s.limit]
-        refresh(ready, shared, cache_size * 2**19)
-        over = {id(s) for s in ready if s.finished(tol)}
-        live = [s for s in live if id(s) not in over]
+        refresh(ready)
+        over = [s for s in ready if s.finished(tol)]
+        for s in over:
+            s.seen = ({}, {})
+        live = [s for s in live if s not in over]
         for s in live:
             if s.reached:
                 s.next_round(tol)
 
 
-def refresh(states: list[State], shared: list[Columns], room: float) -> None:
-    """Nothing; recomputes v of the states on all their rows, together if they share enough support vectors."""
-    if not states:
-        return
-    rows, support = states[0].rows, [s.at[s.beta != 0] for s in states]
-    every, union = marked(len(rows), [s.at for s in states]), marked(len(rows), support)
-    apart = sum(len(sv) * len(s.at) for sv, s in zip(support, states, strict=True))
-    if 1.5 * union.sum() * every.sum() > apart or any(s.rows is not rows for s in states):
-        for sv, s in zip(support, states, strict=True):
-            s.judge(s.columns.times(sv, s.beta[s.beta != 0, None])[:, 0])
-        return
-    if not shared or len(shared[0].at) != every.sum():
-        shared[:] = [Columns(rows, np.flatnonzero(every), room)]
-    union = np.flatnonzero(union)
-    weights = np.zeros((len(union), len(states)))
-    for k, (sv, s) in enumerate(zip(support, states, strict=True)):
-        weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
-    f = shared[0].times(union, weights)
-    for k, s in enumerate(states):
-        s.judge(f[np.searchsorted(shared[0].at, s.at), k])
+def refresh(states: list[State]) -> None:
+    """Nothing; recomputes v of the states on all their rows, together where they share kernel rows."""
+    for columns in dict.fromkeys(s.columns for s in states):
+        now = [s for s in states if s.columns is columns]
+        support = [s.at[s.beta != 0] for s in now]
+        union = support[0] if len(now) == 1 else np.flatnonzero(marked(len(columns.rows), support))
+        weights = np.zeros((len(union), len(now)))
+        for k, (sv, s) in enumerate(zip(support, now, strict=True)):
+            weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
+        for f, s in zip(columns.times(union, weights), now, strict=True):
+            s.judge(f[s.place] if s.shares else f)
+
+
+def alone(s: State) -> None:
+    """Nothing; solves the active rows of one state to its `stop`, cutting kept kernel rows as steps come to them."""
+    a, gaussian = s.active, s.rows.kernel.name == "rbf"
+    ids, place, half = s.at[a].tolist(), s.place[a], s.half[a]
+
+    def fetch(i: int) -> np.ndarray:
+        H = s.columns.row(ids[i]).take(place)
+        return np.subtract(1.0 + SLIGHT if gaussian else half + half[i], H, out=H)
+
+    b, v2 = s.beta[a], s.twice(a)
+    room = LATELY // (2 * len(a) * v2.itemsize)
+    s.steps += lean(fetch, v2, b, s.lo[a], s.hi[a], s.stop, min(s.limit, s.hard) - s.steps, room, s.seen)
+    s.take(a, b, v2)
+    s.reached = True
 
 
 def marked(n: int, parts: list[np.ndarray]) -> np.ndarray:
@@ -311,24 +323,23 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
     b, lo, hi = np.zeros((3, len(states), width))
     for k, s in enumerate(states):
         a, n = s.active, len(s.active)
-        block, wide = H[k, :n], a[np.minimum(np.arange(width), n - 1)]  # whole rows are faster than parts of them
-        s.rows.block(s.at[a], s.at[wide], out=block)
+        H[k, :n, n:] = 1.0
+        ids, block = s.at[a], H[k, :n, :n]
+        s.rows.fill(ids, ids, block)
         if H.dtype == np.float32:  # a Gaussian: K_ii = 1, and equal rows differ by rounding only
             np.abs(np.subtract(1.0, block, out=block), out=block)
-            block += 5e-7
+            block += SLIGHT
         else:
-            np.subtract(s.half[wide], block, out=block)
+            np.subtract(s.half[a], block, out=block)
             block += s.half[a, None]
-        block[:, n:] = 1.0
         b[k, :n], lo[k, :n], hi[k, :n] = s.beta[a], s.lo[a], s.hi[a]
-        v2[0, k, :n] = np.where(s.beta[a] < s.hi[a], s.v[a], -np.inf)
-        v2[1, k, :n] = np.where(s.beta[a] > s.lo[a], s.v[a], np.inf)
+        v2[:, k, :n] = s.twice(a)
     stop, limit = np.array([s.stop for s in states]), np.array([min(s.limit, s.hard) - s.steps for s in states])
     taken, reached = together(H, v2, b, lo, hi, stop, limit)
     for k, s in enumerate(states):
         n = len(s.active)
-        s.beta[s.active], s.reached = b[k, :n], bool(reached[k])
-        s.v[s.active] = np.where(np.isfinite(v2[0, k, :n]), v2[0, k, :n], v2[1, k, :n])
+        s.take(s.active, b[k, :n], v2[:, k, :n])
+        s.reached = bool(reached[k])
         s.steps += int(taken[k])
 
 
@@ -367,7 +378,7 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
                 gain *= H_j
                 gain.argmax(1, out=j)
                 j += own
-                t = 0.5 * newton.take(j).astype(float)
+                t = 0.5 * STRETCH * newton.take(j).astype(float)
                 table.take(j + shift, 0, out=H_j, mode="clip")
                 at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
                 np.minimum(t, top[0] - at[0], out=t)
@@ -391,5 +402,5 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
         if FEW < len(who) <= len(b) // 4:
             reached[who] = False
     for k in late + who[reached[who]].tolist():
-        taken[k] += lean(rows_of(H[k]), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
+        taken[k] += lean(H[k].__getitem__, v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
     return taken, reached
