@@ -13,7 +13,13 @@ from .record import project_root
 def main(argv: list[str] | None = None) -> int:
     """The exit code: 0 when all went well, 1 when something failed, 2 for a command that makes no sense."""
     args = _parser().parse_args(argv)
-    return args.run(args)
+    try:
+        code = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # as with `data list | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,7 +120,7 @@ def _data_build(args: argparse.Namespace) -> int:
 
     try:
         same = build(args.source)
-    except DataError as error:
+    except (DataError, OSError) as error:
         print(f"dagsvm-lab: {error}", file=sys.stderr)
         return 1
     for name, is_same in same.items():

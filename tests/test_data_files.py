@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dagsvm_lab.datasets as datasets
+from dagsvm_lab.cli import main
 from dagsvm_lab.datasets import DataError, build, load, verify
 from dagsvm_lab.datasets import originals as reading
 from dagsvm_lab.datasets.cards import FILES, cards, shipped, terms
@@ -181,3 +182,17 @@ def test_a_home_that_cannot_be_written_breaks_nothing_else(root, tmp_path):
         assert file in sentence and "http" in sentence and "DAGSVM_LAB_DATA" in sentence
     assert heavy == "False"
     assert {p.name for p in tmp_path.iterdir()} == {"blocked"}
+
+
+def test_commands_end_in_words_where_nobody_reads_on_or_writing_is_forbidden(tmp_path, monkeypatch, capsys):
+    command = subprocess.Popen([sys.executable, "-m", "dagsvm_lab", "data", "list"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)  # fmt: skip
+    command.stdout.close()
+    assert command.wait(60) == 1 and "Traceback" not in command.stderr.read()
+
+    def forbidden(source):
+        raise PermissionError(13, "Permission denied", "letter.xz")
+
+    monkeypatch.setattr(datasets, "build", forbidden)
+    assert main(["data", "build", str(tmp_path)]) == 1
+    assert "Permission denied" in capsys.readouterr().err

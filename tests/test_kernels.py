@@ -35,6 +35,19 @@ def test_blocks_diagonals_and_prepared_rows(name):
     assert np.allclose(rows.under(rows.place(Y), slice(0, 40)), expected, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_filled_tiles(name):
+    rng, kernel = np.random.default_rng(2), KERNELS[name][0]
+    many = rng.normal(size=(700, 5))
+    rows, i, j = Rows(many, kernel), rng.permutation(700)[:530], rng.permutation(700)[:290]
+    wide = np.full((530, 600), np.nan)
+    for a, b in ((i, j), (i, i), (j, j[:3])):
+        out = wide[: len(a), : len(b)]
+        rows.fill(a, b, out)
+        assert np.allclose(out, kernel(many[a], many[b]), rtol=1e-12, atol=1e-14)
+    assert np.isnan(wide[:, 530:]).all()
+
+
 def test_a_gaussian_block_keeps_its_precision_far_from_the_origin():
     far, kernel = X + 1e4, Kernel("rbf", 0.7)
     assert np.abs(kernel(far, far) - kernel(X, X)).max() < 1e-10

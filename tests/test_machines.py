@@ -6,9 +6,9 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
-from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.kernels import Kernel, Rows
 from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train
-from dagsvm_lab.solvers import certify, solve_smo
+from dagsvm_lab.solvers import batch, certify, columns, solve_smo
 
 X, Y = load_digits(return_X_y=True)
 X = X[:900] / 16.0
@@ -109,6 +109,39 @@ def test_little_memory_gives_the_same_machines(pairs):
     assert small.converged.all() and np.allclose(small.objective, pairs.objective, rtol=1e-3)
     rest = train(X, Y, rest_code(10), GAUSS, 10.0, cache_size=1.0)
     assert np.allclose(rest.objective, train(X, Y, rest_code(10), GAUSS, 10.0).objective, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", [GAUSS, Kernel("poly", 0.05, 3, 1.0)], ids=["float32", "float64"])
+def test_long_active_sets_step_on_shared_rows(monkeypatch, kernel):
+    dropped = dict(soft=lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0))
+    for more in ({}, dropped):
+        stacked = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, **more)
+        monkeypatch.setattr(batch, "WIDE", 20)
+        stepped = []
+        alone = batch.alone
+        monkeypatch.setattr(batch, "alone", lambda s: (stepped.append(len(s.active)), alone(s)))
+        shared = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, **more)
+        assert stepped and shared.converged.all() and shared.kkt_violation.max() <= 1e-6
+        assert np.allclose(shared.objective, stacked.objective, rtol=1e-7)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("room", [0.0, 100_000.0, 1e9])
+def test_kept_rows_give_the_product_whatever_the_room(room):
+    rows, at, spare = Rows(X, GAUSS), np.arange(0, 900, 2), []
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        kept = columns.Columns(rows, at, room, spare)
+        for n, duals in ((20, 1), (300, 5), (301, 2)):
+            support = np.sort(rng.choice(len(X), n, replace=False))
+            weights = rng.normal(size=(n, duals))
+            assert np.allclose(kept.times(support, weights), (GAUSS(X[at], X[support]) @ weights).T, atol=1e-10)
+        assert sum(block.nbytes for block in kept.blocks) <= 2 * room
+        known = np.flatnonzero(kept.slot >= 0)[:5]
+        assert all(np.allclose(kept.row(i), GAUSS(X[[i]], X[at])[0]) for i in known)
+        blocks = len(kept.blocks)
+        kept.release()
+        assert len(spare) == blocks and not kept.blocks and (kept.slot < 0).all()
 
 
 def test_weights_and_soft_labels_reach_the_bounds():
