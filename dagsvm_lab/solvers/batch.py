@@ -4,7 +4,8 @@ A single SMO step on n rows is a dozen array calls whose cost is mostly the call
 are stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (smo.py has
 it in words). Rounds: solve the stacked active sets loosely; recompute v = s p - K beta on all rows of a dual from its
 support vectors only; bring in the worst violators, leave out what rests at a bound; repeat more tightly until no row
-violates more than `tol`. No whole kernel matrix is formed: rows of it for support vectors are, once if they fit.
+violates more than `tol`. No whole kernel matrix is formed: rows of it for support vectors are, once if they fit. Duals
+of the same rows, as one class against the rest, share these, and one whose active set is long steps alone on them.
 Where float32 is safe it does the search, and float64 judges what was found and, if need be, finishes it.
 """
 
@@ -237,9 +238,7 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
     live = [s for s in states if s.violation > tol and s.steps < s.limit]
     work = np.empty(0)
     while live:
-        wide = [
-            s for s in live if len(s.active) > WIDE and s.at is not s.columns.at and s.columns.learn(s.at[s.active])
-        ]
+        wide = [s for s in live if s.shares and len(s.active) > WIDE and s.columns.learn(s.at[s.active])]
         for s in wide:
             alone(s)
         for group, width in groups([s for s in live if s not in wide], cache_size):
@@ -275,12 +274,12 @@ def refresh(states: list[State]) -> None:
 
 def alone(s: State) -> None:
     """Nothing; solves the active rows of one state to its `stop`, cutting kept kernel rows as steps come to them."""
-    a, gaussian = s.active, s.rows.kernel.name == "rbf"
+    a, single = s.active, s.rows.dtype == np.float32
     ids, place, half = s.at[a].tolist(), s.place[a], s.half[a]
 
     def fetch(i: int) -> np.ndarray:
         H = s.columns.row(ids[i]).take(place)
-        return np.subtract(1.0 + SLIGHT if gaussian else half + half[i], H, out=H)
+        return np.subtract(1.0 + SLIGHT if single else half + half[i], H, out=H)
 
     b, v2 = s.beta[a], s.twice(a)
     room = LATELY // (2 * len(a) * v2.itemsize)

@@ -20,7 +20,7 @@ from .active import finish
 from .dual import Dual, build, measure, problem, product, warn
 
 TAU = 1e-12
-STRETCH = 1.3  # steps are longer than to the least along them, which saves one of seven
+STRETCH = 1.3  # how far a step goes, where 1 is the least along it: this saves one step of seven
 EXACT = 400  # rows up to which a dual that makes its solver lose patience is finished by an active-set method
 
 
@@ -144,7 +144,8 @@ def settle(K, s, p, u, beta) -> np.ndarray:
 def lean(fetch, v2, b, lo, hi, stop: float, limit: int, room: int = 1 << 30, seen=None) -> int:
     """Steps taken until the violation is <= stop, or none is possible; b and the two copies of v change in place.
 
-    Only differences of v matter to a step, and K_in - K_jn = H_jn - H_in + the same for every n; eta is 2 H_ij.
+    fetch(i) computes H_i; at most about `room` of them are kept, in `seen` for another call on the same rows. Only
+    differences of v matter to a step, and K_in - K_jn = H_jn - H_in + the same for every n; eta is 2 H_ij.
     """
     state, v2 = v2, v2.copy()
     vU, vL = v2
