@@ -165,9 +165,8 @@ class Rows:
             right = self.right[j[across : across + SIDE]].T
             for down in range(0, across + 1 if i is j else len(i), SIDE):
                 part = out[down : down + SIDE, across : across + SIDE]
-                part[...] = self.finish(
-                    np.matmul(left[down : down + SIDE], right, out=tile[: len(part), : part.shape[1]])
-                )
+                products = np.matmul(left[down : down + SIDE], right, out=tile[: len(part), : part.shape[1]])
+                self.finish(products, part)
                 if i is j and down < across:
                     out[across : across + SIDE, down : down + SIDE] = part.T
 
@@ -189,9 +188,13 @@ class Rows:
             else:
                 yield first, self.finish(np.matmul(self.left[part], right, out=out[: len(part)]))
 
-    def finish(self, block: np.ndarray) -> np.ndarray:
-        """The kernel of a block of products of prepared rows, computed in place."""
-        return np.exp(block, out=block) if self.kernel.name == "rbf" else self.kernel.of_products(block)
+    def finish(self, block: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The kernel of a block of products of prepared rows, computed in place, or written to `out`."""
+        out = block if out is None else out
+        if self.kernel.name == "rbf":
+            return np.exp(block, out=out)
+        out[...] = self.kernel.of_products(block)
+        return out
 
     def diagonal(self, rows=slice(None)) -> np.ndarray:
         """k(x, x) of the rows, in float64."""

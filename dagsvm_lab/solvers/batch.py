@@ -322,14 +322,14 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
     b, lo, hi = np.zeros((3, len(states), width))
     for k, s in enumerate(states):
         a, n = s.active, len(s.active)
-        H[k, :n, n:] = 1.0
-        ids, block = s.at[a], H[k, :n, :n]
-        s.rows.fill(ids, ids, block)
+        ids, block = s.at[a], H[k, :n]
+        block[:, n:] = 0.0
+        s.rows.fill(ids, ids, block[:, :n])
         if H.dtype == np.float32:  # a Gaussian: K_ii = 1, and equal rows differ by rounding only
             np.abs(np.subtract(1.0, block, out=block), out=block)
             block += SLIGHT
         else:
-            np.subtract(s.half[a], block, out=block)
+            np.subtract(s.half[a[np.minimum(np.arange(width), n - 1)]], block, out=block)
             block += s.half[a, None]
         b[k, :n], lo[k, :n], hi[k, :n] = s.beta[a], s.lo[a], s.hi[a]
         v2[:, k, :n] = s.twice(a)

@@ -7,6 +7,7 @@ import numpy as np
 from ..kernels import Rows
 
 BLOCK = 1 << 25  # bytes of kept rows at most that are one array
+SMALL = 1 << 20  # bytes of a block that is not worth keeping for others
 TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
 FEW = 3  # so few products with a vector are faster than one with a matrix
 
@@ -21,7 +22,7 @@ class Columns:
         self.rows, self.at, self.spare = rows, at, spare
         width = rows.dtype.itemsize * max(len(at), 1)
         self.most = min(int(room / width), len(rows))
-        self.each = max(1, min(BLOCK // width, max(32, len(at) // 16)))
+        self.each = max(1, min(BLOCK // width, max(128, len(at) // 16)))
         self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
 
     def learn(self, ids: np.ndarray) -> bool:
@@ -46,7 +47,7 @@ class Columns:
 
     def release(self) -> None:
         """Nothing; forgets what is kept, and leaves its memory to others."""
-        self.spare += self.blocks
+        self.spare += [block for block in self.blocks if block.nbytes > SMALL]
         self.slot[:], self.ids, self.blocks = -1, self.ids[:0], []
 
     def row(self, i: int) -> np.ndarray:
@@ -65,7 +66,11 @@ class Columns:
         for k, block in enumerate(self.blocks):
             w = full[:, self.ids[k * self.each : (k + 1) * self.each]]
             values = block[: w.shape[1]]
-            f += w @ values if len(w) > FEW else np.stack([row @ values for row in w])
+            if len(w) > FEW:
+                f += w @ values
+            else:
+                for total, row in zip(f, w, strict=True):
+                    total += row @ values
         for part in range(0, len(new), 256):
             ids = new[part : part + 256]
             for first, tile in self.rows.tiles(self.at, ids, TILE // len(ids)):
