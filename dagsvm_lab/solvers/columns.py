@@ -22,7 +22,7 @@ class Columns:
         self.rows, self.at, self.spare = rows, at, spare
         width = rows.dtype.itemsize * max(len(at), 1)
         self.most = min(int(room / width), len(rows))
-        self.each = max(1, min(BLOCK // width, max(128, len(at) // 16)))
+        self.each = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
         self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
 
     def learn(self, ids: np.ndarray) -> bool:
