@@ -65,6 +65,14 @@ def test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs(pairs):
     assert np.allclose(one.objective[45:90], pairs.objective, rtol=1e-3)
 
 
+def test_threads_share_spare_memory_and_nothing_else(monkeypatch):
+    monkeypatch.setattr(columns, "SMALL", 0)
+    code, C = np.vstack([rest_code(10)] * 12), np.repeat(np.geomspace(0.1, 100.0, 12), 10)
+    with joblib.parallel_config(backend="threading"):
+        one, four = (train(X[:400], Y[:400], code, GAUSS, C, n_jobs=n) for n in (1, 4))
+    assert (one.coef != four.coef).nnz == 0 and (one.bias == four.bias).all()
+
+
 def test_outputs_are_the_same_bits_in_any_batch(pairs):
     f = pairs.decision(X)
     order = np.random.default_rng(0).permutation(len(X))

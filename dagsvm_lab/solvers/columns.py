@@ -42,8 +42,11 @@ class Columns:
 
     def _another(self) -> np.ndarray:
         shape = (self.each, len(self.at))
-        same = [k for k, block in enumerate(self.spare) if (block.shape, block.dtype) == (shape, self.rows.dtype)]
-        return self.spare.pop(same[0]) if same else np.empty(shape, self.rows.dtype)
+        try:
+            block = self.spare.pop()  # in one go: other threads pop too
+        except IndexError:
+            return np.empty(shape, self.rows.dtype)
+        return block if (block.shape, block.dtype) == (shape, self.rows.dtype) else np.empty(shape, self.rows.dtype)
 
     def release(self) -> None:
         """Nothing; forgets what is kept, and leaves its memory to others."""
