@@ -1,6 +1,6 @@
 # make papers    set everything up and execute every notebook (ARGS="--only 01 --jobs 2" to choose)
 # make test      set everything up and run the whole test suite, notebooks included
-# make full      execute the full profile: hours; rewrites the record in figures/
+# make full      execute the full profile: half an hour on two cores; rewrites the record in figures/
 # make lab       JupyterLab in the environment
 # make bench     time the solvers against LIBSVM
 # make scorecard verdict on every claim of the papers, from the record
