@@ -22,6 +22,11 @@ def gamma_from_sigma(sigma: float) -> float:
     return 1.0 / (2.0 * float(sigma) ** 2)
 
 
+def as_slice(ids: np.ndarray) -> np.ndarray | slice:
+    """The slice of consecutive indices, which takes rows without a copy; other indices as they are."""
+    return slice(ids[0], ids[-1] + 1) if len(ids) and (np.diff(ids) == 1).all() else ids
+
+
 @dataclass(frozen=True)
 class Kernel:
     """k(A, B), a float64 block of kernel values.
@@ -155,20 +160,42 @@ class Rows:
         out[...] = block
         return out
 
-    def fill(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
-        """Nothing; writes the kernel of rows i with rows j to `out`, tile by tile: half of them if j is i."""
+    def fill(self, i: np.ndarray, j: np.ndarray, out: np.ndarray, each: Callable = map) -> None:
+        """Nothing; writes the kernel of rows i with rows j to `out`, tile by tile: half of them if j is i.
+
+        `each` maps over the strips of tiles: `map` does one after the other, a pool's map some at a time.
+        """
         if self.index is not None or callable(self.kernel.name) or out.size <= SIDE**2:
             self.block(i, j, out=out)
             return
-        left, tile = self.left[i], np.empty((SIDE, SIDE), self.dtype)
-        for across in range(0, len(j), SIDE):
-            right = self.right[j[across : across + SIDE]].T
+        left, right = self.left[i], self.right[as_slice(j)]
+
+        def strip(across: int) -> None:
+            tile, ahead = np.empty((SIDE, SIDE), self.dtype), right[across : across + SIDE].T
             for down in range(0, across + 1 if i is j else len(i), SIDE):
                 part = out[down : down + SIDE, across : across + SIDE]
-                products = np.matmul(left[down : down + SIDE], right, out=tile[: len(part), : part.shape[1]])
+                products = np.matmul(left[down : down + SIDE], ahead, out=tile[: len(part), : part.shape[1]])
                 self.finish(products, part)
                 if i is j and down < across:
                     out[across : across + SIDE, down : down + SIDE] = part.T
+
+        for _ in each(strip, range(0, len(j), SIDE)):
+            pass
+
+    def within(self, ids: np.ndarray, w: np.ndarray, each: Callable = map) -> np.ndarray:
+        """K[ids, ids] @ w in float64, with half of the kernel computed; `each` as for `fill`."""
+
+        def strip(first: int) -> np.ndarray:
+            f, across, tile = np.zeros(len(ids)), slice(first, first + SIDE), np.empty((SIDE, SIDE), self.dtype)
+            for down in range(0, first + 1, SIDE):
+                rows = slice(down, down + SIDE)
+                K = self.block(ids[rows], ids[across], tile[: len(f[rows]), : len(f[across])])
+                f[rows] += K @ w[across]
+                if down < first:
+                    f[across] += w[rows] @ K
+            return f
+
+        return sum(each(strip, range(0, len(ids), SIDE)), np.zeros(len(ids)))
 
     def under(self, left: np.ndarray, part: slice) -> np.ndarray:
         """Kernel of a slice of these rows (down) with a prepared left factor (across)."""

@@ -1,5 +1,7 @@
 """Kernels against scikit-learn's, and prepared blocks against kernels."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.metrics import pairwise
@@ -41,11 +43,27 @@ def test_filled_tiles(name):
     many = rng.normal(size=(700, 5))
     rows, i, j = Rows(many, kernel), rng.permutation(700)[:530], rng.permutation(700)[:290]
     wide = np.full((530, 600), np.nan)
-    for a, b in ((i, j), (i, i), (j, j[:3])):
-        out = wide[: len(a), : len(b)]
-        rows.fill(a, b, out)
-        assert np.allclose(out, kernel(many[a], many[b]), rtol=1e-12, atol=1e-14)
+    with ThreadPoolExecutor(3) as pool:
+        for a, b in ((i, j), (i, i), (j, j[:3]), (i, np.arange(7, 300)), (i, np.arange(300)[::-1])):
+            out, expected = wide[: len(a), : len(b)], kernel(many[a], many[b])
+            rows.fill(a, b, out)
+            assert np.allclose(out, expected, rtol=1e-12, atol=1e-14)
+            once = out.copy()
+            rows.fill(a, b, out, pool.map)
+            assert (out == once).all()
     assert np.isnan(wide[:, 530:]).all()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_product_within_rows_computes_half_of_the_kernel(name):
+    rng, kernel = np.random.default_rng(3), KERNELS[name][0]
+    many, w = rng.normal(size=(700, 5)), rng.normal(size=530)
+    rows, ids = Rows(many, kernel), rng.permutation(700)[:530]
+    with ThreadPoolExecutor(3) as pool:
+        f = rows.within(ids, w)
+        assert np.allclose(f, kernel(many[ids], many[ids]) @ w, rtol=1e-10, atol=1e-10)
+        assert (rows.within(ids, w, pool.map) == f).all()
+    assert rows.within(ids[:0], w[:0]).shape == (0,)
 
 
 def test_a_gaussian_block_keeps_its_precision_far_from_the_origin():

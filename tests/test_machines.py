@@ -65,6 +65,17 @@ def test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs(pairs):
     assert np.allclose(one.objective[45:90], pairs.objective, rtol=1e-3)
 
 
+@pytest.mark.parametrize("soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)])
+def test_machines_that_share_rows_are_the_same_whatever_n_jobs(monkeypatch, soft):
+    monkeypatch.setattr(batch, "cpu_count", lambda: 8)
+    monkeypatch.setattr(columns, "STRIP", 200)
+    threads, kept = set(), columns.Columns
+    monkeypatch.setattr(batch, "Columns", lambda *a: threads.add(a[-1]) or kept(*a))
+    one, five = (train(X, Y, rest_code(10), GAUSS, 10.0, soft=soft, n_jobs=n) for n in (1, 5))
+    assert map in threads and any(getattr(each, "__self__", None) for each in threads - {map})
+    assert (one.coef != five.coef).nnz == 0 and (one.bias == five.bias).all() and (one.n_iter == five.n_iter).all()
+
+
 def test_threads_share_spare_memory_and_nothing_else(monkeypatch):
     monkeypatch.setattr(columns, "SMALL", 0)
     code, C = np.vstack([rest_code(10)] * 12), np.repeat(np.geomspace(0.1, 100.0, 12), 10)
@@ -124,11 +135,12 @@ def test_little_memory_gives_the_same_machines(pairs):
 def test_long_active_sets_step_on_shared_rows(monkeypatch, kernel, soft):
     stacked = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, soft=soft)
     stepped, alone = [], batch.alone
-    monkeypatch.setattr(batch, "alone", lambda s: (stepped.append(len(s.active)), alone(s)))
+    monkeypatch.setattr(batch, "alone", lambda s, room: (stepped.append(len(s.active)), alone(s, room)))
     monkeypatch.setattr(batch, "WIDE", 20)
-    shared = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, soft=soft)
-    assert min(stepped) > 20 and shared.converged.all() and shared.kkt_violation.max() <= 1e-6
-    assert np.allclose(shared.objective, stacked.objective, rtol=1e-7)
+    for cache_size in (2000.0, 5.0):  # all that is cut is kept, or hardly anything
+        shared = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, soft=soft, cache_size=cache_size)
+        assert min(stepped) > 20 and shared.converged.all() and shared.kkt_violation.max() <= 1e-6
+        assert np.allclose(shared.objective, stacked.objective, rtol=1e-7)
 
 
 @pytest.mark.parametrize("room", [0.0, 100_000.0, 1e9])
@@ -148,6 +160,20 @@ def test_kept_rows_give_the_product_whatever_the_room(monkeypatch, room):
         blocks = len(kept.blocks)
         kept.release()
         assert len(spare) == blocks and not kept.blocks and (kept.slot < 0).all()
+
+
+def test_cut_rows_leave_their_memory_to_others():
+    kept = columns.Columns(Rows(X, GAUSS, np.float32), np.arange(len(X)), 1e9, [])
+    one, other = columns.Cuts(kept), columns.Cuts(kept)
+    n = one.size // 3
+    for k in range(5):
+        one[k] = one.room(n)
+        one[k][:] = k
+    assert [set(row) for row in one.values()] == [{k} for k in range(5)] and len(one.blocks) == 2
+    one.clear()
+    assert not one and len(kept.cut) == 2
+    other[7], one[7] = other.room(one.size), one.room(1)
+    assert not np.shares_memory(one[7], other[7]) and not kept.cut
 
 
 def test_weights_and_soft_labels_reach_the_bounds():

@@ -11,15 +11,18 @@ Where float32 is safe it does the search, and float64 judges what was found and,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from tqdm import tqdm
 
 from ..kernels import Kernel, Rows, one_thread, single_is_safe
-from .columns import Columns
+from .columns import Columns, Cuts
 from .dual import Dual, measure, problem, warn
 from .smo import STRETCH, TAU, lean, patience, settle
 
@@ -31,9 +34,9 @@ FEW = 3  # so few duals are advanced one by one
 WIDE = 1400  # active rows from which a dual steps alone, on the kernel rows that it shares with others
 DEAR = 32  # inputs from which a kernel value costs more than what sharing it adds to the products
 KEEP = 0.5  # what must be left of the active rows for them to stay as they are
-LATELY = 1 << 27  # bytes of kernel rows, cut to the active ones, that a dual alone has at hand
 CELLS = 16384  # so few stacked rows cost little more than the call, whatever the padding
-SLIGHT = 5e-7  # what keeps float32 from calling rows equal that are not
+ONE = np.array(1.0, np.float32)  # K_ii of a Gaussian
+SLIGHT = np.array(5e-7, np.float32)  # what keeps float32 from calling rows equal that are not
 LOOSE = 1e-3  # the tolerance float32 is asked for
 
 
@@ -61,7 +64,7 @@ class State:
         sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
         few = [min(max(START, len(side) // 60), len(side)) for side in sides]
         spread = [side[np.linspace(0, len(side) - 1, n).astype(int)] for side, n in zip(sides, few, strict=True)]
-        self.active, self.seen = np.sort(np.concatenate(spread)), ({}, {})
+        self.active = np.sort(np.concatenate(spread))
         self.judge(np.zeros(len(self.s)))
         self.stop = self.aim = 0.25 * self.violation
 
@@ -69,6 +72,7 @@ class State:
         """Nothing; kernel values come from here from now on, where its rows are `at`."""
         self.rows, self.columns, self.at, self.shares = columns.rows, columns, at, columns.at is not at
         self.half, self.place = 0.5 * self.rows.diagonal(at), np.searchsorted(columns.at, at)
+        self.cuts = Cuts(columns)
 
     def judge(self, f: np.ndarray) -> None:
         """Nothing; takes f = K beta: v on all rows, and the largest violation."""
@@ -108,7 +112,8 @@ class State:
         if self.stop > self.aim:  # only what is left of the present rows, more tightly
             remaining = self.remaining(tol)
             if len(remaining) < KEEP * len(self.active):
-                self.active, self.seen = remaining, ({}, {})
+                self.active = remaining
+                self.cuts.clear()
             self.stop = max(self.aim, FALL * self.stop)
             return
         if self.violation < 2.0 * self.aim:  # hardly anything outside: all the way before the next look at it
@@ -123,7 +128,8 @@ class State:
         most = max(2 * START, n if 16 * n < len(self.v) else n // 2)
         if len(new) > most:
             new = new[np.argpartition(-excess[new], most)[:most]]
-        self.active, self.seen = np.sort(np.concatenate([self.remaining(tol), new])), ({}, {})
+        self.active = np.sort(np.concatenate([self.remaining(tol), new]))
+        self.cuts.clear()
 
     def lose_patience(self) -> None:
         """Nothing; a small dual that takes too many steps is finished in float64 by linear systems."""
@@ -164,20 +170,27 @@ def solve_many(
     max_iter: int = -1,
     verbose: int = 0,
 ) -> list[Dual]:
-    """The Dual of every task in order, the same whatever n_jobs; stacked kernels take cache_size / 4 MB a job."""
+    """The Dual of every task in order, the same whatever n_jobs.
+
+    Jobs are chunks of the tasks, or, where all share kernel rows, the threads that compute these and judge by them. At
+    most, a chunk holds cache_size / 2 MB of kernel rows, and a quarter each of stacked kernels and of rows cut to size.
+    """
     order = sorted(range(len(tasks)), key=lambda t: -len(tasks[t].rows))
     total = sum(len(task.rows) for task in tasks)
     # long duals fill an array call by few; duals that share all their rows share kernel values too
-    most = 96 if total >= 2 * len(X) * len(tasks) // 3 else int(np.clip(100_000 * len(tasks) // max(total, 1), 8, 96))
-    n = max(-(-len(tasks) // most), min(2, len(tasks)))
+    alike = total >= 2 * len(X) * len(tasks) // 3
+    most = 96 if alike else int(np.clip(100_000 * len(tasks) // max(total, 1), 8, 96))
+    n = max(-(-len(tasks) // most), 1 if alike and X.shape[1] >= DEAR else min(2, len(tasks)))
     parts = [order[k::n] for k in range(n)]
     duals: dict[int, Dual] = {}
-    spare: list[np.ndarray] = []
-    with one_thread(), tqdm(total=len(tasks), desc="machines", disable=not verbose) as bar:
-        solved = Parallel(n_jobs=n_jobs, prefer="processes" if total > HEAVY else "threads", return_as="generator")(
-            delayed(solve_chunk)(X, kernel, [tasks[t] for t in part], tol, cache_size, max_iter, spare)
-            for part in parts
-        )
+    solve = partial(solve_chunk, X, kernel, tol=tol, cache_size=cache_size, max_iter=max_iter, spare=[])
+    with one_thread(), threads(n_jobs) as each, tqdm(total=len(tasks), desc="machines", disable=not verbose) as bar:
+        if n == 1:
+            solved = [solve([tasks[t] for t in order], each=each)]
+        else:
+            solved = Parallel(n_jobs, prefer="processes" if total > HEAVY else "threads", return_as="generator")(
+                delayed(solve)([tasks[t] for t in part]) for part in parts
+            )
         for part, found in zip(parts, solved, strict=True):
             duals |= zip(part, found, strict=True)
             bar.update(len(part))
@@ -187,8 +200,19 @@ def solve_many(
     return [duals[t] for t in range(len(tasks))]
 
 
-def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter, spare) -> list[Dual]:
-    """The Duals of some tasks, advanced together."""
+@contextmanager
+def threads(n_jobs: int | None) -> Iterator[Callable]:
+    """A `map` whose calls are spread over as many threads as joblib gives n_jobs."""
+    jobs = min(effective_n_jobs(n_jobs), cpu_count())
+    if jobs == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        yield pool.map
+
+
+def solve_chunk(X, kernel, tasks: list[Task], *, tol, cache_size, max_iter, spare, each=map) -> list[Dual]:
+    """The Duals of some tasks, advanced together; `each` is the map that kernel rows are computed by."""
     states = [State(task, max_iter) for task in tasks]
     rows = [task.rows for task in tasks]
     every, room = np.flatnonzero(marked(len(X), rows)), cache_size * 2**19
@@ -197,17 +221,17 @@ def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter, spare) 
     def prepare(dtype) -> None:
         shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
         if alike and X.shape[1] >= DEAR:
-            columns = Columns(shared, every, room, spare)
+            columns = Columns(shared, every, room, spare, each)
             for s in states:
                 s.use(columns, s.at)
             return
         for task, s in zip(tasks, states, strict=True):
             if task.kernel is None:
-                s.use(Columns(shared, task.rows, room / len(tasks), spare), task.rows)
+                s.use(Columns(shared, task.rows, room / len(tasks), spare, each), task.rows)
             else:
                 own = X[np.ix_(task.rows, task.rows)] if task.kernel.name == "precomputed" else X[task.rows]
                 at = np.arange(len(task.rows))
-                s.use(Columns(Rows(own, task.kernel, dtype), at, room / len(tasks), spare), at)
+                s.use(Columns(Rows(own, task.kernel, dtype), at, room / len(tasks), spare, each), at)
 
     with one_thread():
         single = all(single_is_safe(X, k) for k in {task.kernel or kernel for task in tasks})
@@ -222,8 +246,7 @@ def solve_chunk(X, kernel, tasks: list[Task], tol, cache_size, max_iter, spare) 
             margin = max(0.01, 1e-6 * np.abs(s.beta).sum())
             near = np.flatnonzero((s.beta != 0) | (s.s * (s.v - 0.5 * (s.top + s.bottom)) > -margin))
             f = s.s * s.p - s.v
-            sv = np.flatnonzero(s.beta)
-            f[near] = Columns(s.rows, s.at[near], 0.0, spare).times(s.at[sv], s.beta[sv, None])[0]
+            f[near] = s.rows.within(s.at[near], s.beta[near], each)
             s.judge(f)
             s.best, s.stalled = np.inf, 0
             s.aim = s.stop = max(0.9 * tol, min(s.stop, FALL * s.violation))
@@ -240,7 +263,7 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
     while live:
         wide = [s for s in live if s.shares and len(s.active) > WIDE and s.columns.learn(s.at[s.active])]
         for s in wide:
-            alone(s)
+            alone(s, cache_size * 2**18 / len(wide))
         for group, width in groups([s for s in live if s not in wide], cache_size):
             need = len(group) * width**2
             if work.size < need or work.dtype != group[0].rows.dtype:
@@ -252,7 +275,7 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
         refresh(ready)
         over = [s for s in ready if s.finished(tol)]
         for s in over:
-            s.seen = ({}, {})
+            s.cuts.clear()
         live = [s for s in live if s not in over]
         for s in live:
             if s.reached:
@@ -272,18 +295,23 @@ def refresh(states: list[State]) -> None:
             s.judge(f[s.place] if s.shares else f)
 
 
-def alone(s: State) -> None:
-    """Nothing; solves the active rows of one state to its `stop`, cutting kept kernel rows as steps come to them."""
-    a, single = s.active, s.rows.dtype == np.float32
+def alone(s: State, room: float) -> None:
+    """Nothing; solves the active rows of one state to its `stop`, cutting kept kernel rows as steps come to them.
+
+    Those cut are kept while `room` bytes last, as long as the active rows stay.
+    """
+    a = s.active
     ids, place, half = s.at[a].tolist(), s.place[a], s.half[a]
 
     def fetch(i: int) -> np.ndarray:
-        H = s.columns.row(ids[i]).take(place)
-        return np.subtract(1.0 + SLIGHT if single else half + half[i], H, out=H)
+        H = s.columns.row(ids[i]).take(place, out=s.cuts.room(len(a)), mode="clip")
+        if H.dtype == np.float64:
+            return np.subtract(half + half[i], H, out=H)
+        return np.add(np.abs(np.subtract(ONE, H, out=H), out=H), SLIGHT, out=H)
 
     b, v2 = s.beta[a], s.twice(a)
-    room = LATELY // (2 * len(a) * v2.itemsize)
-    s.steps += lean(fetch, v2, b, s.lo[a], s.hi[a], s.stop, min(s.limit, s.hard) - s.steps, room, s.seen)
+    most = max(2, int(room / (len(a) * v2.itemsize)))
+    s.steps += lean(fetch, v2, b, s.lo[a], s.hi[a], s.stop, min(s.limit, s.hard) - s.steps, most, s.cuts)
     s.take(a, b, v2)
     s.reached = True
 
@@ -324,7 +352,7 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
         a, n = s.active, len(s.active)
         ids, block = s.at[a], H[k, :n]
         block[:, n:] = 0.0
-        s.rows.fill(ids, ids, block[:, :n])
+        s.rows.fill(ids, ids, block[:, :n], s.columns.each)
         if H.dtype == np.float32:  # a Gaussian: K_ii = 1, and equal rows differ by rounding only
             np.abs(np.subtract(1.0, block, out=block), out=block)
             block += SLIGHT

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from ..kernels import Rows
+from ..kernels import SIDE, Rows
 
 BLOCK = 1 << 25  # bytes of kept rows at most that are one array
 SMALL = 1 << 20  # bytes of a block that is not worth keeping for others
 TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
-FEW = 3  # so few products with a vector are faster than one with a matrix
+CUT = 1 << 23  # bytes of cut rows that are one array: large ones cost the operating system less
+STRIP = 2048  # rows judged at a time, all of a strip in one thread
+FEW, FOUR = 3, 4  # from so few duals a product of matrices is faster than products with vectors, most so of four rows
 
 
 class Columns:
     """K[i, at] of rows i: computed once, and kept while `room` bytes last.
 
-    `spare` are arrays that others have released: new memory costs about as much as computing what fills it.
+    `spare` are arrays that others have released: new memory costs about as much as computing what fills it. `each` is
+    the `map` to compute by, perhaps of threads: what comes out is the same.
     """
 
-    def __init__(self, rows: Rows, at: np.ndarray, room: float, spare: list[np.ndarray]):
-        self.rows, self.at, self.spare = rows, at, spare
+    def __init__(self, rows: Rows, at: np.ndarray, room: float, spare: list[np.ndarray], each: Callable = map):
+        self.rows, self.at, self.spare, self.each = rows, at, spare, each
         width = rows.dtype.itemsize * max(len(at), 1)
         self.most = min(int(room / width), len(rows))
-        self.each = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
+        self.tall = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
         self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
+        self.cut: list[np.ndarray] = []  # what Cuts of it have cleared
 
     def learn(self, ids: np.ndarray) -> bool:
         """Whether the rows are all kept now: those that are not yet are computed, if there is room."""
@@ -31,17 +37,17 @@ class Columns:
         if len(self.ids) + len(new) > self.most:
             return False
         while len(new):
-            k, used = divmod(len(self.ids), self.each)
+            k, used = divmod(len(self.ids), self.tall)
             if k == len(self.blocks):
                 self.blocks.append(self._another())
-            part, new = new[: self.each - used], new[self.each - used :]
-            self.rows.fill(part, self.at, self.blocks[k][used : used + len(part)])
+            part, new = new[: self.tall - used], new[self.tall - used :]
+            self.rows.fill(part, self.at, self.blocks[k][used : used + len(part)], self.each)
             self.slot[part] = len(self.ids) + np.arange(len(part))
             self.ids = np.concatenate([self.ids, part])
         return True
 
     def _another(self) -> np.ndarray:
-        shape = (self.each, len(self.at))
+        shape = (self.tall, len(self.at))
         try:
             block = self.spare.pop()  # in one go: other threads pop too
         except IndexError:
@@ -55,7 +61,7 @@ class Columns:
 
     def row(self, i: int) -> np.ndarray:
         """K[i, at] of a row that is kept."""
-        k, used = divmod(self.slot.item(i), self.each)
+        k, used = divmod(self.slot.item(i), self.tall)
         return self.blocks[k][used]
 
     def times(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -63,19 +69,50 @@ class Columns:
         new = support[self.slot[support] < 0]
         if self.learn(new):
             new = new[:0]
-        full = np.zeros((weights.shape[1], len(self.rows)), self.rows.dtype)
-        full[:, support] = weights.T
-        f = np.zeros((len(full), len(self.at)))
-        for k, block in enumerate(self.blocks):
-            w = full[:, self.ids[k * self.each : (k + 1) * self.each]]
-            values = block[: w.shape[1]]
-            if len(w) > FEW:
-                f += w @ values
-            else:
-                for total, row in zip(f, w, strict=True):
-                    total += row @ values
-        for part in range(0, len(new), 256):
-            ids = new[part : part + 256]
-            for first, tile in self.rows.tiles(self.at, ids, TILE // len(ids)):
-                f[:, first : first + len(tile)] += full[:, ids] @ tile.T
+        duals = weights.shape[1]
+        full = np.zeros((-(-duals // FOUR) * FOUR if duals >= FEW else duals, len(self.rows)), self.rows.dtype)
+        full[:duals, support] = weights.T
+        f = np.zeros((duals, len(self.at)))
+
+        def strip(first: int) -> None:
+            part = slice(first, first + STRIP)
+            total, at = f[:, part], self.at[part]
+            for k, block in enumerate(self.blocks):
+                w = full[:, self.ids[k * self.tall : (k + 1) * self.tall]]
+                values = block[: w.shape[1], part]
+                if duals >= FEW:
+                    total += (w @ values)[:duals]
+                else:
+                    for one, row in zip(total, w, strict=True):
+                        one += row @ values
+            for k in range(0, len(new), SIDE):
+                ids = new[k : k + SIDE]
+                for n, tile in self.rows.tiles(at, ids, TILE // len(ids)):
+                    total[:, n : n + len(tile)] += full[:duals, ids] @ tile.T
+
+        for _ in self.each(strip, range(0, len(self.at), STRIP)):
+            pass
         return f
+
+
+class Cuts(dict):
+    """Rows of Columns by number, cut to the active rows of a dual; clear() leaves their memory to other duals."""
+
+    def __init__(self, columns: Columns):
+        self.spare, self.dtype = columns.cut, columns.rows.dtype
+        self.size = self.used = max(CUT // self.dtype.itemsize, len(columns.at))
+        self.blocks: list[np.ndarray] = []
+
+    def clear(self) -> None:
+        """Nothing; forgets all rows."""
+        super().clear()
+        self.spare += self.blocks
+        self.blocks, self.used = [], self.size
+
+    def room(self, n: int) -> np.ndarray:
+        """An array of n values to write a row to."""
+        if self.used + n > self.size:
+            self.blocks.append(self.spare.pop() if self.spare else np.empty(self.size, self.dtype))
+            self.used = 0
+        self.used += n
+        return self.blocks[-1][self.used - n : self.used]

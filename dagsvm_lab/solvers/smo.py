@@ -144,36 +144,36 @@ def settle(K, s, p, u, beta) -> np.ndarray:
 def lean(fetch, v2, b, lo, hi, stop: float, limit: int, room: int = 1 << 30, seen=None) -> int:
     """Steps taken until the violation is <= stop, or none is possible; b and the two copies of v change in place.
 
-    fetch(i) computes H_i; at most about `room` of them are kept, in `seen` for another call on the same rows. Only
-    differences of v matter to a step, and K_in - K_jn = H_jn - H_in + the same for every n; eta is 2 H_ij.
+    fetch(i) computes H_i, above zero in float32; at most about `room` of them are kept, in `seen` for another call on
+    the same rows. Only differences of v matter to a step, and K_in - K_jn = H_jn - H_in + the same for every n; eta is
+    2 H_ij.
     """
     state, v2 = v2, v2.copy()
     vU, vL = v2
-    gain, axpy = np.empty_like(vU), saxpy if vU.dtype == np.float32 else daxpy
+    (gain, size), level = np.empty_like(v2), np.empty((), v2.dtype)
+    axpy, tau = (saxpy, None) if v2.dtype == np.float32 else (daxpy, np.full_like(gain, TAU))
     x, low, high = b.tolist(), lo.tolist(), hi.tolist()
-    rows, ranks = seen or ({}, {})
+    rows = {} if seen is None else seen
     steps = 0
     while x and steps < limit:
         i = int(vU.argmax())
         top = vU.item(i)
-        r_i = ranks.get(i)
-        if r_i is None:
+        H_i = rows.get(i)
+        if H_i is None:
             if len(rows) >= room:
                 rows.clear()
-                ranks.clear()
-            H_i = rows[i] = rows[i] if i in rows else fetch(i)
-            r_i = np.maximum(H_i, TAU)
-            np.sqrt(r_i, out=r_i)
-            ranks[i] = np.divide(1.0, r_i, out=r_i)
-        H_i = rows[i]
-        np.subtract(top, vL, out=gain)
-        gain *= r_i
+            H_i = rows[i] = fetch(i)
+        level.fill(top)
+        np.subtract(level, vL, out=gain)
+        np.abs(gain, out=size)
+        gain *= size
+        gain /= H_i if tau is None else np.maximum(H_i, tau, out=size)
         j = int(gain.argmax())
         difference = top - vL.item(j)
         # the best partner is rarely the worst violator, but when it is none the whole set may be in order
         if not difference > stop and not top - vL.min() > stop:
             break
-        t = min(0.5 * STRETCH * difference * r_i.item(j) ** 2, high[i] - x[i], x[j] - low[j])
+        t = min(0.5 * STRETCH * difference / max(H_i.item(j), TAU), high[i] - x[i], x[j] - low[j])
         if not t > 0.0:
             break
         H_j = rows.get(j)

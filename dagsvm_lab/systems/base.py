@@ -58,7 +58,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     gamma : float, "scale" or "auto"; degree, coef0 : the polynomial kernel is (gamma x.y + coef0) ** degree.
     tol : largest violation of the KKT conditions (LIBSVM's stopping quantity) that counts as solved.
     solver : "smo" (NumPy) or "qp" (cvxopt, exact, for small data).
-    n_jobs : workers of joblib; cache_size : MB of kernel columns kept; max_iter : steps a machine, -1 for no limit.
+    n_jobs : workers of joblib, threads where machines share kernel rows.
+    cache_size : MB of kernel columns kept; max_iter : steps a machine, -1 for no limit.
     """
 
     C: Any = 1.0
