@@ -274,8 +274,6 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
         ready = [s for s in live if (s.reached and s.stop <= s.aim) or s.steps >= s.limit]
         refresh(ready)
         over = [s for s in ready if s.finished(tol)]
-        for s in over:
-            s.cuts.clear()
         live = [s for s in live if s not in over]
         for s in live:
             if s.reached:
@@ -312,6 +310,8 @@ def alone(s: State, room: float) -> None:
     b, v2 = s.beta[a], s.twice(a)
     most = max(2, int(room / (len(a) * v2.itemsize)))
     s.steps += lean(fetch, v2, b, s.lo[a], s.hi[a], s.stop, min(s.limit, s.hard) - s.steps, most, s.cuts)
+    if s.stop <= s.aim:  # the active rows will change
+        s.cuts.clear()
     s.take(a, b, v2)
     s.reached = True
 
