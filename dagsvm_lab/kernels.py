@@ -206,14 +206,14 @@ class Rows:
     def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
         """(first, kernel of rows i[first : first + size] with rows j), small blocks one by one in the same buffer."""
         plain = self.index is not None or callable(self.kernel.name)
-        right = None if plain else self.right[j].T
+        left, right = (None, None) if plain else (self.left[as_slice(i)], self.right[j].T)
         out = None if plain else np.empty((size, len(j)), self.dtype)
         for first in range(0, len(i), size):
-            part = i[first : first + size]
             if plain:
-                yield first, self.block(part, j)
+                yield first, self.block(i[first : first + size], j)
             else:
-                yield first, self.finish(np.matmul(self.left[part], right, out=out[: len(part)]))
+                part = left[first : first + size]
+                yield first, self.finish(np.matmul(part, right, out=out[: len(part)]))
 
     def finish(self, block: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The kernel of a block of products of prepared rows, computed in place, or written to `out`."""

@@ -153,7 +153,9 @@ def test_kept_rows_give_the_product_whatever_the_room(monkeypatch, room):
         for n, duals in ((20, 1), (300, 5), (301, 2)):
             support = np.sort(rng.choice(len(X), n, replace=False))
             weights = rng.normal(size=(n, duals))
-            assert np.allclose(kept.times(support, weights), (GAUSS(X[at], X[support]) @ weights).T, atol=1e-10)
+            for who in (range(duals), range(7, 7 + duals), range(duals)[::-1]):
+                f = kept.times(support, weights, who)
+                assert np.allclose(f, (GAUSS(X[at], X[support]) @ weights).T, atol=1e-10)
         assert sum(block.nbytes for block in kept.blocks) < 2 * room + 1
         known = np.flatnonzero(kept.slot >= 0)[:5]
         assert all(np.allclose(kept.row(i), GAUSS(X[[i]], X[at])[0]) for i in known)

@@ -68,11 +68,11 @@ class State:
         self.judge(np.zeros(len(self.s)))
         self.stop = self.aim = 0.25 * self.violation
 
-    def use(self, columns: Columns, at: np.ndarray) -> None:
-        """Nothing; kernel values come from here from now on, where its rows are `at`."""
+    def use(self, columns: Columns, at: np.ndarray, number: int = 0) -> None:
+        """Nothing; kernel values come from here from now on, where its rows are `at` and it has this number."""
         self.rows, self.columns, self.at, self.shares = columns.rows, columns, at, columns.at is not at
         self.half, self.place = 0.5 * self.rows.diagonal(at), np.searchsorted(columns.at, at)
-        self.cuts = Cuts(columns)
+        self.cuts, self.number = Cuts(columns), number
 
     def judge(self, f: np.ndarray) -> None:
         """Nothing; takes f = K beta: v on all rows, and the largest violation."""
@@ -222,8 +222,8 @@ def solve_chunk(X, kernel, tasks: list[Task], *, tol, cache_size, max_iter, spar
         shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
         if alike and X.shape[1] >= DEAR:
             columns = Columns(shared, every, room, spare, each)
-            for s in states:
-                s.use(columns, s.at)
+            for k, s in enumerate(states):
+                s.use(columns, s.at, k)
             return
         for task, s in zip(tasks, states, strict=True):
             if task.kernel is None:
@@ -289,7 +289,7 @@ def refresh(states: list[State]) -> None:
         weights = np.zeros((len(union), len(now)))
         for k, (sv, s) in enumerate(zip(support, now, strict=True)):
             weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
-        for f, s in zip(columns.times(union, weights), now, strict=True):
+        for f, s in zip(columns.times(union, weights, [s.number for s in now]), now, strict=True):
             s.judge(f[s.place] if s.shares else f)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class Columns:
         self.tall = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
         self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
         self.cut: list[np.ndarray] = []  # what Cuts of it have cleared
+        self.past: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of a dual: weights not kept, and their product
 
     def learn(self, ids: np.ndarray) -> bool:
         """Whether the rows are all kept now: those that are not yet are computed, if there is room."""
@@ -57,22 +58,24 @@ class Columns:
     def release(self) -> None:
         """Nothing; forgets what is kept, and leaves its memory to others."""
         self.spare += [block for block in self.blocks if block.nbytes > SMALL]
-        self.slot[:], self.ids, self.blocks = -1, self.ids[:0], []
+        self.slot[:], self.ids, self.blocks, self.past = -1, self.ids[:0], [], {}
 
     def row(self, i: int) -> np.ndarray:
         """K[i, at] of a row that is kept."""
         k, used = divmod(self.slot.item(i), self.tall)
         return self.blocks[k][used]
 
-    def times(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(K[at, support] @ weights).T in float64, one row a dual."""
-        new = support[self.slot[support] < 0]
-        if self.learn(new):
-            new = new[:0]
-        duals = weights.shape[1]
+    def times(self, support: np.ndarray, weights: np.ndarray, who: Sequence[int]) -> np.ndarray:
+        """(K[at, support] @ weights).T in float64, one row a dual; `who` are the duals' numbers.
+
+        Of rows that are not kept, only those whose weights are not those of the last time are computed.
+        """
+        all_kept = self.learn(support[self.slot[support] < 0])
+        duals = len(who)
         full = np.zeros((-(-duals // FOUR) * FOUR if duals >= FEW else duals, len(self.rows)), self.rows.dtype)
         full[:duals, support] = weights.T
         f = np.zeros((duals, len(self.at)))
+        changes, beyond = ([], f) if all_kept and not self.past else self._changes(full, who)
 
         def strip(first: int) -> None:
             part = slice(first, first + STRIP)
@@ -85,14 +88,25 @@ class Columns:
                 else:
                     for one, row in zip(total, w, strict=True):
                         one += row @ values
-            for k in range(0, len(new), SIDE):
-                ids = new[k : k + SIDE]
+            for ids, w in changes:
                 for n, tile in self.rows.tiles(at, ids, TILE // len(ids)):
-                    total[:, n : n + len(tile)] += full[:duals, ids] @ tile.T
+                    beyond[:, first + n : first + n + len(tile)] += (w @ tile.T)[:duals]
 
         for _ in self.each(strip, range(0, len(self.at), STRIP)):
             pass
-        return f
+        return f if beyond is f else f + beyond
+
+    def _changes(self, full: np.ndarray, who: Sequence[int]) -> tuple[list[tuple], np.ndarray]:
+        """What has changed of the weights of rows not kept, in parts, and the products of these rows before that."""
+        change = full.copy()
+        change[:, self.ids] = 0.0
+        weights = change[: len(who)]
+        none = np.zeros(len(self.rows), full.dtype), np.zeros(len(self.at))
+        before, beyond = (np.array(part) for part in zip(*(self.past.get(k, none) for k in who), strict=True))
+        self.past |= zip(who, zip(weights.copy(), beyond, strict=True), strict=True)
+        weights -= before
+        ids = np.flatnonzero(change.any(0))
+        return [(part, change[:, part]) for part in np.split(ids, range(SIDE, len(ids), SIDE)) if len(part)], beyond
 
 
 class Cuts(dict):
