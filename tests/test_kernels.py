@@ -63,6 +63,9 @@ def test_a_product_within_rows_computes_half_of_the_kernel(name):
         f = rows.within(ids, w)
         assert np.allclose(f, kernel(many[ids], many[ids]) @ w, rtol=1e-10, atol=1e-10)
         assert (rows.within(ids, w, pool.map) == f).all()
+    computed, block = [], rows.block
+    rows.block = lambda i, j, out: computed.append(out.size) or block(i, j, out)
+    assert (rows.within(ids, w) == f).all() and sum(computed) <= 530 * (530 + 256) / 2
     assert rows.within(ids[:0], w[:0]).shape == (0,)
 
 

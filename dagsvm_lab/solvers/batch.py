@@ -178,9 +178,8 @@ def solve_many(
     order = sorted(range(len(tasks)), key=lambda t: -len(tasks[t].rows))
     total = sum(len(task.rows) for task in tasks)
     # long duals fill an array call by few; duals that share all their rows share kernel values too
-    alike = total >= 2 * len(X) * len(tasks) // 3
-    most = 96 if alike else int(np.clip(100_000 * len(tasks) // max(total, 1), 8, 96))
-    n = max(-(-len(tasks) // most), 1 if alike and X.shape[1] >= DEAR else min(2, len(tasks)))
+    most = 96 if alike(tasks, len(X)) else int(np.clip(100_000 * len(tasks) // max(total, 1), 8, 96))
+    n = max(-(-len(tasks) // most), 1 if alike(tasks, len(X)) and X.shape[1] >= DEAR else min(2, len(tasks)))
     parts = [order[k::n] for k in range(n)]
     duals: dict[int, Dual] = {}
     solve = partial(solve_chunk, X, kernel, tol=tol, cache_size=cache_size, max_iter=max_iter, spare=[])
@@ -200,6 +199,11 @@ def solve_many(
     return [duals[t] for t in range(len(tasks))]
 
 
+def alike(tasks: list[Task], n: int) -> bool:
+    """Whether the tasks have one kernel, and on average more than two thirds of the n rows."""
+    return sum(len(task.rows) for task in tasks) > 2 * n * len(tasks) // 3 and not any(task.kernel for task in tasks)
+
+
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[Callable]:
     """A `map` whose calls are spread over as many threads as joblib gives n_jobs."""
@@ -214,13 +218,11 @@ def threads(n_jobs: int | None) -> Iterator[Callable]:
 def solve_chunk(X, kernel, tasks: list[Task], *, tol, cache_size, max_iter, spare, each=map) -> list[Dual]:
     """The Duals of some tasks, advanced together; `each` is the map that kernel rows are computed by."""
     states = [State(task, max_iter) for task in tasks]
-    rows = [task.rows for task in tasks]
-    every, room = np.flatnonzero(marked(len(X), rows)), cache_size * 2**19
-    alike = sum(map(len, rows)) > 2 * len(every) * len(rows) // 3 and not any(task.kernel for task in tasks)
+    every, room = np.flatnonzero(marked(len(X), [task.rows for task in tasks])), cache_size * 2**19
 
     def prepare(dtype) -> None:
         shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
-        if alike and X.shape[1] >= DEAR:
+        if alike(tasks, len(every)) and X.shape[1] >= DEAR:
             columns = Columns(shared, every, room, spare, each)
             for k, s in enumerate(states):
                 s.use(columns, s.at, k)

@@ -10,7 +10,7 @@ from ..kernels import SIDE, Rows
 
 BLOCK = 1 << 25  # bytes of kept rows at most that are one array
 SMALL = 1 << 20  # bytes of a block that is not worth keeping for others
-TILE = 65536  # kernel values computed at a time, so that they stay in a core's own cache
+TILE = SIDE**2  # kernel values computed at a time, so that they stay in a core's own cache
 CUT = 1 << 23  # bytes of cut rows that are one array: large ones cost the operating system less
 STRIP = 2048  # rows judged at a time, all of a strip in one thread
 FEW, FOUR = 3, 4  # from so few duals a product of matrices is faster than products with vectors, most so of four rows
@@ -70,7 +70,7 @@ class Columns:
 
         Of rows that are not kept, only those whose weights are not those of the last time are computed.
         """
-        all_kept = self.learn(support[self.slot[support] < 0])
+        all_kept = self.learn(support)
         duals = len(who)
         full = np.zeros((-(-duals // FOUR) * FOUR if duals >= FEW else duals, len(self.rows)), self.rows.dtype)
         full[:duals, support] = weights.T
