@@ -26,7 +26,7 @@ _HOME = {
     "gamma_from_sigma": "kernels",
     "solve_qp": "solvers",
     "solve_smo": "solvers",
-    "Record": "record",
+    "Record": "report.record",
     "load": "datasets",
     "catalogue": "datasets",
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dagsvm_lab import bench
+from dagsvm_lab.run import bench
 
 
 def test_ratios_stand_peers_first_and_targets_are_judged():

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dagsvm_lab.datasets as datasets
-from dagsvm_lab.cli import main
 from dagsvm_lab.datasets import DataError, build, load, verify
 from dagsvm_lab.datasets import originals as reading
 from dagsvm_lab.datasets.cards import FILES, cards, shipped, terms
 from dagsvm_lab.datasets.packed import pack, unpack
+from dagsvm_lab.run.cli import main
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dagsvm_lab import DCSVC, load
 from dagsvm_lab.protocols import don2018 as paper
 from dagsvm_lab.protocols import don2018_questions as ask
+from dagsvm_lab.report.verdicts import published
 from dagsvm_lab.systems.dcsvm import dcsvm_graph, measures
-from dagsvm_lab.verdicts import published
 
 PRINTED = published("don2018_tables3to6")
 

@@ -94,7 +94,7 @@ def test_ci_runs_the_readmes_command_and_nothing_else(root):
 
 
 def test_readme_says_only_what_works(root, capsys):
-    from dagsvm_lab.cli import _parser
+    from dagsvm_lab.run.cli import _parser
 
     text = (root / "README.md").read_text()
     commands = [shlex.split(line, comments=True) for line in re.findall(r"^    (dagsvm-lab .*)$", text, re.M)]

@@ -12,7 +12,7 @@ import papermill
 import pytest
 
 import dagsvm_lab
-from dagsvm_lab.committed import complaints
+from dagsvm_lab.run.committed import complaints
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("[!.]*.ipynb"))
 DEFAULTS = {"profile": '"quick"', "datasets": "None", "seed": "0", "n_jobs": "2", "out_dir": '"runs"'}

@@ -6,12 +6,12 @@ import pytest
 
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
+from dagsvm_lab.papers.common import mcnemar
 from dagsvm_lab.protocols import platt2000 as platt
 from dagsvm_lab.protocols import platt2000_theory as theory
 from dagsvm_lab.protocols import platt2000_training as training
-from dagsvm_lab.protocols.common import mcnemar
-from dagsvm_lab.record import project_root
-from dagsvm_lab.verdicts import binomial_interval, published
+from dagsvm_lab.report.record import project_root
+from dagsvm_lab.report.verdicts import binomial_interval, published
 
 FOLDER = project_root() / "figures" / "01_platt2000"
 

@@ -14,10 +14,11 @@ import nbformat
 import numpy as np
 import pytest
 
-from dagsvm_lab import DAGSVC, load, runner
-from dagsvm_lab.cli import main
-from dagsvm_lab.committed import clean, complaints
-from dagsvm_lab.record import Record, project_root, write_atomically
+from dagsvm_lab import DAGSVC, load
+from dagsvm_lab.report.record import Record, project_root, write_atomically
+from dagsvm_lab.run import runner
+from dagsvm_lab.run.cli import main
+from dagsvm_lab.run.committed import clean, complaints
 
 TABLE = """
 import pandas as pd

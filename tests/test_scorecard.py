@@ -6,9 +6,9 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from dagsvm_lab import scorecard as sc
-from dagsvm_lab.record import project_root
-from dagsvm_lab.verdicts import NOT_AVAILABLE, PUBLISHED, WORDS
+from dagsvm_lab.report import scorecard as sc
+from dagsvm_lab.report.record import project_root
+from dagsvm_lab.report.verdicts import NOT_AVAILABLE, PUBLISHED, WORDS
 
 STATED = sc.claims()
 SETS = ("usps", "letter", "covertype")

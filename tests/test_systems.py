@@ -162,7 +162,7 @@ FIGURE_2 = {  # a table in the style of Don and Iacob's Figure 2 that has the me
 
 
 def test_dcsvm_measures_and_first_steps_as_printed():
-    from dagsvm_lab.verdicts import published
+    from dagsvm_lab.report.verdicts import published
 
     share = {"i": (1.0, 0.0), "j": (0.0, 1.0), "?": (0.6, 0.4)}
     table = np.array([[share[c] for c in row] for row in FIGURE_2.values()])

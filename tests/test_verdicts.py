@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from dagsvm_lab import verdicts as v
+from dagsvm_lab.report import verdicts as v
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 10), (10, 10), (92, 2007), (291, 462), (1, 2)])

@@ -10,8 +10,8 @@ from dagsvm_lab import BinaryTreeSVC, MaxWinsSVC, OneVsRestSVC, PosteriorSVC
 from dagsvm_lab.graphs import Ballot, votes
 from dagsvm_lab.protocols import wang2011 as wang
 from dagsvm_lab.protocols import wang2011_questions as ask
-from dagsvm_lab.record import project_root
-from dagsvm_lab.verdicts import published
+from dagsvm_lab.report.record import project_root
+from dagsvm_lab.report.verdicts import published
 
 RECORD = project_root() / "figures" / "03_wang2011"
 SYSTEMS = list(wang.SYSTEMS)

@@ -10,11 +10,11 @@ from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_index
 from dagsvm_lab.protocols import yu2011 as yu
 from dagsvm_lab.protocols import yu2011_tuning as tuning
-from dagsvm_lab.record import Record
+from dagsvm_lab.report.record import Record
+from dagsvm_lab.report.verdicts import published
 from dagsvm_lab.solvers import solve_smo
 from dagsvm_lab.systems.adaptive import adaptive_graph
 from dagsvm_lab.systems.ddag import ddag
-from dagsvm_lab.verdicts import published
 
 
 def recorded(name):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ..graphs import DecisionGraph
 from ..machines import Bank, pair_code, pair_index
-from ..verdicts import binomial_interval
+from ..report.verdicts import binomial_interval
 from . import BLUE, GREEN, GREY, ORANGE, PALETTE, RED, figure, heat
 
 SHAPES = "os^Dv"

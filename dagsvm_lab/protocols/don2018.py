@@ -23,9 +23,9 @@ from ..datasets import DataError, load, standardise_like_training
 from ..datasets.cards import card_of
 from ..graphs import Ballot, costs, votes, won
 from ..machines import Bank
+from ..papers.common import stratified_split, timed
 from ..systems import DCSVC
 from ..systems.base import outputs
-from .common import stratified_split, timed
 
 AS_RUN, AS_SHOULD = "as run", "as it should be"
 PRINTED = (2.0, 1.0, 0.1, 0.01)  # thresholds of Tables 4 to 6, in per cent

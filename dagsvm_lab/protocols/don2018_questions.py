@@ -12,11 +12,11 @@ from sklearn.model_selection import StratifiedKFold
 from ..datasets import load, standardise_like_training
 from ..datasets.cards import card_of
 from ..graphs import Ballot, costs, votes, won
+from ..papers.common import stratified_split
 from ..systems import DAGSVC, DCSVC, BinaryTreeSVC
 from ..systems.adaptive import adaptive_graph, dbtc_matrix
 from ..systems.base import Sample, outputs
 from ..systems.dcsvm import dcsvm_graph, measures
-from .common import stratified_split
 from .don2018 import (
     AS_RUN,
     AS_SHOULD,

@@ -15,9 +15,9 @@ from sklearn.svm import SVC
 from .. import systems as s
 from ..datasets import load
 from ..datasets.scaling import scale_like_training
+from ..papers.common import slope, stratified_split, timed
+from ..report.verdicts import claim_verdict
 from ..systems.direct import CrammerSingerSVC, WestonWatkinsSVC
-from ..verdicts import claim_verdict
-from .common import slope, stratified_split, timed
 
 SIZES = {  # training rows at most: quick profile (0: left out), full profile
     "vowel": (528, 528), "vehicle": (423, 423), "glass": (0, 107), "segment": (460, 1155), "optdigits": (500, 3823),

@@ -21,9 +21,9 @@ from ..datasets import Dataset, load
 from ..graphs import Ballot, DecisionGraph, costs, largest, votes, won
 from ..kernels import Kernel, gamma_from_sigma
 from ..machines import Bank, pair_code, rest_code, train
+from ..papers.common import mcnemar, stratified_split, timed
+from ..report.verdicts import published
 from ..systems.ddag import ddag
-from ..verdicts import published
-from .common import mcnemar, stratified_split, timed
 
 DATASETS = ("usps", "letter", "covertype")
 METHODS = ("1-v-r", "max-wins", "dagsvm")

@@ -22,8 +22,8 @@ from ..bounds import (
 from ..datasets import load
 from ..kernels import Kernel
 from ..machines import Bank, pair_code, train
+from ..papers.common import stratified_split
 from ..systems.ddag import ddag
-from .common import stratified_split
 from .platt2000 import decisions, gaussian
 
 DELTA = 0.05

@@ -14,8 +14,8 @@ from ..datasets import Dataset, load
 from ..graphs import costs
 from ..kernels import Kernel
 from ..machines import pair_code, rest_code, train
-from ..verdicts import WORDS, compare, published
-from .common import slope, stratified_split, timed
+from ..papers.common import slope, stratified_split, timed
+from ..report.verdicts import WORDS, compare, published
 from .platt2000 import METHODS, decisions, gaussian, graph_of, stored_size
 
 

@@ -19,10 +19,10 @@ from ..datasets import load
 from ..graphs import Ballot, DecisionGraph, costs, largest, votes
 from ..kernels import Kernel
 from ..machines import Bank, pair_code, rest_code, train
+from ..papers.common import stratified_split
 from ..systems import BinaryTreeSVC, MaxWinsSVC, OneVsRestSVC, PosteriorSVC
 from ..systems.base import Sample
 from ..systems.posterior import Neighbourhood
-from .common import stratified_split
 
 SYSTEMS = ("svm_oao", "svm_oaa", "svm_cbts", "ppsvm_oao", "ppsvm_oaa", "btppsvm")
 LOADED = {"letter": "letter", "optdigit": "optdigits", "pendigit": "pendigits", "mnist": "mnist"}

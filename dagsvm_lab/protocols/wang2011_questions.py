@@ -13,10 +13,10 @@ import pandas as pd
 from ..graphs import Ballot, DecisionGraph, GraphTooLarge, votes
 from ..kernels import Kernel
 from ..machines import pair_code, pair_index, train
+from ..report.verdicts import published
 from ..systems.base import Sample
 from ..systems.posterior import Neighbourhood
 from ..systems.trees import PAIRS, Geometry, Group, fisher_ratios
-from ..verdicts import published
 from .wang2011 import SYSTEMS, TREES, K, Pairs, Split, bank_of, grow, measure, neighbourhood
 
 MAX_NODES = 30_000

@@ -20,10 +20,10 @@ from ..datasets import load, scale_like_training
 from ..graphs import Ballot, DecisionGraph, costs, votes, won
 from ..kernels import Kernel
 from ..machines import pair_code
+from ..papers.common import mcnemar
+from ..report.verdicts import published
 from ..systems.adaptive import AdaptiveDAGSVC, adaptive_graph, dbtc
 from ..systems.ddag import ddag
-from ..verdicts import published
-from .common import mcnemar
 
 SIZES = published("yu2011_table1").set_index("dataset")
 NAMES = tuple(SIZES.index)

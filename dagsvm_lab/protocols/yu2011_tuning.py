@@ -13,9 +13,9 @@ from scipy.spatial.distance import squareform
 
 from ..kernels import Kernel
 from ..machines import pair_code, train
+from ..report.verdicts import published
 from ..systems.adaptive import AdaptiveDAGSVC, adaptive_graph, dbtc
 from ..systems.ddag import ddag
-from ..verdicts import published
 from .yu2011 import NAMES, SIZES, Split, fitted, gains, split, systems, unsettled
 
 GRID_C = 2.0 ** np.arange(-5, 16, 2)

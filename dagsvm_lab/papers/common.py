@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest, chi2
 
-from ..verdicts import compare
+from ..report.verdicts import compare
 
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:

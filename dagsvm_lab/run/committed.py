@@ -5,7 +5,7 @@ import re
 
 import nbformat
 
-from .record import project_root, write_atomically
+from ..report.record import project_root, write_atomically
 from .runner import Outcome
 
 ABSOLUTE = re.compile(r"(?<![\w./:])/(?:home|root|tmp|work|usr|opt|var|mnt|Users|private)/|[A-Z]:\\\\")

@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import CancelledError
 from pathlib import Path
 
-from .record import project_root
+from ..report.record import project_root
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -109,14 +109,14 @@ def _papers(args: argparse.Namespace) -> int:
 
 
 def _data_list(args: argparse.Namespace) -> int:
-    from .datasets import list_text
+    from ..datasets import list_text
 
     print(list_text())
     return 0
 
 
 def _data_build(args: argparse.Namespace) -> int:
-    from .datasets import DataError, build
+    from ..datasets import DataError, build
 
     try:
         same = build(args.source)
@@ -129,7 +129,7 @@ def _data_build(args: argparse.Namespace) -> int:
 
 
 def _data_verify(args: argparse.Namespace) -> int:
-    from .datasets import verify
+    from ..datasets import verify
 
     found = verify()
     for name, state in found.items():
@@ -138,7 +138,7 @@ def _data_verify(args: argparse.Namespace) -> int:
 
 
 def _scorecard(args: argparse.Namespace) -> int:
-    from . import scorecard
+    from ..report import scorecard
 
     return scorecard.main()
 

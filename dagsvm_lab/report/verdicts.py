@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 from scipy.special import betaincinv
 
-PUBLISHED = Path(__file__).with_name("published")
+PUBLISHED = Path(__file__).resolve().parents[1] / "published"
 REPRODUCED, CLOSE, NOT_REPRODUCED = "reproduced", "close", "not reproduced"
 NOT_AVAILABLE, OTHER_MACHINE, NOT_CHECKABLE = "not available here", "other machine", "not checkable"
 WORDS = (REPRODUCED, CLOSE, NOT_REPRODUCED, NOT_AVAILABLE, OTHER_MACHINE, NOT_CHECKABLE)

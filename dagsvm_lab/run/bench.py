@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
-from .datasets import load
-from .kernels import Kernel, gamma_from_sigma
-from .machines import pair_code, train
-from .record import project_root, write_atomically
-from .systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
+from ..datasets import load
+from ..kernels import Kernel, gamma_from_sigma
+from ..machines import pair_code, train
+from ..report.record import project_root, write_atomically
+from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
 
 CASES = {"usps": (5.06, 100.0), "letter": (0.632, 100.0), "covertype": (1.0, 10.0), "mnist": (1.0, 10.0)}  # sigma, C
 TARGETS = {"fit": 1.0, "fit, 2 jobs": 0.6, "fit 1-v-r": 0.3, "fit 1-v-r, 2 jobs": 0.3}
@@ -143,7 +143,7 @@ def main(what: str = "solvers") -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if what == "scaling":
-            from .protocols.platt2000_training import pair_times, system_times
+            from ..protocols.platt2000_training import pair_times, system_times
 
             table = pd.concat([pair_times([500, 1000, 2000, 4000, 8000]), system_times(range(2, 8), 3000)])
             keep(table, "scaling")

@@ -20,7 +20,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
 
 
@@ -68,7 +68,7 @@ def data_digest() -> str:
     """sha256 over the data files that are here: the shipped ones, and those not shipped but at hand."""
     from pooch import os_cache
 
-    from .datasets.cards import FILES, cards
+    from ..datasets.cards import FILES, cards
 
     at_hand = [os.environ.get("DAGSVM_LAB_DATA"), os_cache("dagsvm_lab")]
     others = [file for card in cards().values() if card.address for file in card.originals]
@@ -148,7 +148,7 @@ def versions() -> dict[str, str]:
 
 def _identity(data) -> tuple[str, str]:
     """(name, digest) of a loaded Dataset or of a data set's name: of its shipped file, else of its originals."""
-    from .datasets.cards import card_of
+    from ..datasets.cards import card_of
 
     card = card_of(data) if isinstance(data, str) else data.card
     return card.name, card.sha256 or " ".join(card.originals.values())

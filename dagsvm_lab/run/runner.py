@@ -34,8 +34,8 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
-from .record import code_digest, data_digest, project_root, write_atomically, write_json
-from .verdicts import WORDS
+from ..report.record import code_digest, data_digest, project_root, write_atomically, write_json
+from ..report.verdicts import WORDS
 
 PROFILES = ("quick", "full")
 BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to

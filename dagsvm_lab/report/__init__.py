@@ -1,0 +1,1 @@
+"""What the papers said beside what was measured: verdicts, claims, scorecard, record, tables."""

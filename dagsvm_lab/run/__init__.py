@@ -1,0 +1,1 @@
+"""Running notebooks: the runner, clean copies, the command line, the bench."""
