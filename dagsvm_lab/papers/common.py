@@ -1,16 +1,17 @@
-"""What the protocols of several papers need: splits, timing, paired tests, the published | recorded | fresh table."""
+"""What the protocols of several papers need: splits, timing, the published | recorded | fresh table."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest, chi2
 
 from ..report.verdicts import compare
+from ..statistics import mcnemar as mcnemar
+from ..statistics import slope as slope
 
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -42,22 +43,6 @@ def timed(function: Callable[[], Any], repeats: int = 1, clock: Callable[[], flo
         result = function()
         best = min(best, clock() - start)
     return result, best
-
-
-def mcnemar(a_wrong: np.ndarray, b_wrong: np.ndarray) -> dict[str, float]:
-    """McNemar's test on the rows that only one of two methods gets wrong: exact binomial, and chi-square with Edwards'
-    continuity correction, (|a - b| - 1)^2 / (a + b)."""
-    a, b = int(np.sum(a_wrong & ~b_wrong)), int(np.sum(b_wrong & ~a_wrong))
-    if a + b == 0:
-        return {"only_a_wrong": 0, "only_b_wrong": 0, "p_exact": 1.0, "p_corrected": 1.0}
-    statistic = max(abs(a - b) - 1, 0) ** 2 / (a + b)
-    p = {"p_exact": float(binomtest(a, a + b).pvalue), "p_corrected": float(chi2.sf(statistic, 1))}
-    return {"only_a_wrong": a, "only_b_wrong": b} | p
-
-
-def slope(x: Iterable[float], y: Iterable[float]) -> float:
-    """Exponent g of the power law y = c x^g that fits best on logarithmic axes."""
-    return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
 
 
 def latest(recorded: pd.DataFrame | None, fresh: pd.DataFrame) -> pd.DataFrame:

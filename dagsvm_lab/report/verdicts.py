@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
-from scipy.special import betaincinv
+
+from ..statistics import binomial_interval
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "published"
 REPRODUCED, CLOSE, NOT_REPRODUCED = "reproduced", "close", "not reproduced"
@@ -25,14 +26,6 @@ WORDS = (REPRODUCED, CLOSE, NOT_REPRODUCED, NOT_AVAILABLE, OTHER_MACHINE, NOT_CH
 def published(name: str) -> pd.DataFrame:
     """The paper's table `name` (say "platt2000_table1") as printed."""
     return pd.read_csv(PUBLISHED / f"{name}.csv")
-
-
-def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Clopper-Pearson limits, in per cent, of a share of which `hits` in `n` were seen."""
-    tail = (1 - confidence) / 2
-    low = betaincinv(hits, n - hits + 1, tail) if hits > 0 else 0.0
-    high = betaincinv(hits + 1, n - hits, 1 - tail) if hits < n else 1.0
-    return 100 * float(low), 100 * float(high)
 
 
 def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: float = 0.0) -> str:

@@ -1,0 +1,114 @@
+"""Tests and intervals for comparing classifiers: on one set's rows, over many sets, and for laws of growth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+from scipy.stats import binomtest, chi2, friedmanchisquare, rankdata, studentized_range, t
+
+
+def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper-Pearson limits, in per cent, of a share of which `hits` in `n` were seen.
+
+    >>> low, high = binomial_interval(98, 100)
+    >>> round(low, 2), round(high, 2)
+    (92.96, 99.76)
+    """
+    tail = (1 - confidence) / 2
+    low = betaincinv(hits, n - hits + 1, tail) if hits > 0 else 0.0
+    high = betaincinv(hits + 1, n - hits, 1 - tail) if hits < n else 1.0
+    return 100 * float(low), 100 * float(high)
+
+
+def mcnemar(a_wrong: np.ndarray, b_wrong: np.ndarray) -> dict[str, float]:
+    """McNemar's test on the rows that only one of two methods gets wrong.
+
+    `p_exact` is the exact binomial test; `p_corrected` is chi-square with Edwards' correction,
+    (|a - b| - 1)^2 / (a + b).
+    """
+    a, b = int(np.sum(a_wrong & ~b_wrong)), int(np.sum(b_wrong & ~a_wrong))
+    if a + b == 0:
+        return {"only_a_wrong": 0, "only_b_wrong": 0, "p_exact": 1.0, "p_corrected": 1.0}
+    statistic = max(abs(a - b) - 1, 0) ** 2 / (a + b)
+    p = {"p_exact": float(binomtest(a, a + b).pvalue), "p_corrected": float(chi2.sf(statistic, 1))}
+    return {"only_a_wrong": a, "only_b_wrong": b} | p
+
+
+class Ranks(NamedTuple):
+    """Mean ranks (1 is best), Friedman's statistic and p, and Nemenyi's critical difference."""
+
+    mean: np.ndarray
+    statistic: float
+    p: float
+    critical_difference: float
+
+
+def ranks(table: np.ndarray, level: float = 0.05) -> Ranks:
+    """Friedman's test and Nemenyi's difference for `table` (sets x systems), where smaller is better (Demsar 2006).
+
+    Two mean ranks differ if they are q sqrt(k (k + 1) / 6 N) apart, for k systems and N sets.
+    """
+    table = np.asarray(table, dtype=float)
+    n, k = table.shape
+    test = friedmanchisquare(*table.T)
+    q = studentized_range.ppf(1 - level, k, np.inf) / np.sqrt(2)
+    mean = rankdata(table, axis=1).mean(axis=0)
+    return Ranks(mean, float(test.statistic), float(test.pvalue), float(q * np.sqrt(k * (k + 1) / (6 * n))))
+
+
+def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
+    """The largest groups of systems whose mean ranks are within `difference`: the bars of a Nemenyi diagram.
+
+    >>> [group.tolist() for group in cliques(np.array([1.0, 3.5, 2.0, 5.0]), 1.6)]
+    [[0, 2], [2, 1], [1, 3]]
+    """
+    order = np.argsort(mean, kind="stable")
+    sorted_, found, last = np.asarray(mean)[order], [], 0
+    for first in range(len(order)):
+        end = int(np.searchsorted(sorted_, sorted_[first] + difference, side="right"))
+        if end > last and end - first > 1:
+            found.append(order[first:end])
+        last = max(last, end)
+    return found
+
+
+def bayesian_signed_rank(
+    differences: Sequence[float], rope: float, draws: int = 50_000, seed: int = 0
+) -> tuple[float, float, float]:
+    """Probabilities that the first is worse, that both are practically equal (within `rope`), that the first is better.
+
+    Benavoli et al. (2017): Walsh averages of the differences, one a set, under a Dirichlet process whose prior is one
+    pseudo-observation of weight 1 at zero. Each draw votes for the largest of the three shares.
+    """
+    z = np.concatenate([[0.0], np.asarray(differences, dtype=float)])
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(z)), draws)
+    walsh = (z[:, None] + z) / 2
+    sides = [walsh < -rope, np.abs(walsh) <= rope, walsh > rope]
+    shares = np.column_stack(
+        [np.einsum("di,ij,dj->d", weights, s.astype(float), weights, optimize=True) for s in sides]
+    )
+    wins = np.bincount(shares.argmax(axis=1), minlength=3) / draws
+    return float(wins[0]), float(wins[1]), float(wins[2])
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """Exponent g of the power law y = c x^g that fits best on logarithmic axes."""
+    return slope_interval(x, y)[0]
+
+
+def slope_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
+    """Exponent of the best power law and its limits by Student's t (infinite with two points).
+
+    >>> [round(v, 3) for v in slope_interval([1, 2, 4, 8], [3, 12, 48, 192])]
+    [2.0, 2.0, 2.0]
+    """
+    a, b = np.log(np.asarray(list(x), float)), np.log(np.asarray(list(y), float))
+    a, b = a - a.mean(), b - b.mean()
+    g, free = float(a @ b / (a @ a)), len(a) - 2
+    if free < 1:
+        return g, -np.inf, np.inf
+    wide = float(t.ppf((1 + confidence) / 2, free) * np.sqrt(((b - g * a) ** 2).sum() / free / (a @ a)))
+    return g, g - wide, g + wide
