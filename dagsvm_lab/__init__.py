@@ -27,6 +27,7 @@ _HOME = {
     "solve_qp": "solvers",
     "solve_smo": "solvers",
     "Record": "report.record",
+    "show": "report.tables",
     "load": "datasets",
     "catalogue": "datasets",
 }

@@ -103,13 +103,6 @@ def test_compare_gives_a_row_for_every_published_cell():
         v.compare(table, pd.concat([mine, mine]), "set", rules)
 
 
-def test_show_prints_plain_aligned_text(capsys):
-    v.show(pd.DataFrame({"set": ["a", "bcd"], "x": [1.005, float("nan")], "k": [3, 40], "z": [-0.001, 2.0]}))
-    assert capsys.readouterr().out == "set     x   k     z\na    1.00   3  0.00\nbcd     -  40  2.00\n"
-    v.show(pd.DataFrame({"x": [1.25]}), {"x": 1})
-    assert capsys.readouterr().out == "  x\n1.2\n"
-
-
 def test_published_tables_equal_the_originals():
     root = Path(os.environ.get("DAGSVM_LAB_ORIGINALS", Path(__file__).parents[2] / "shared")) / "published"
     if not root.is_dir():

@@ -20,7 +20,12 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from .claims import INFERRED, Paper, Tables, papers
+from .tables import matrix, show
+from .verdicts import decimals, number
+
 PACKAGE = Path(__file__).resolve().parents[1]
+PROFILES = ("quick", "full")
 SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
 
 
@@ -80,6 +85,8 @@ class Record:
     """The folder one notebook run writes to, with the record of what produced it."""
 
     def __init__(self, key: str, *, out_dir: str | Path = "runs", profile: str = "quick", seed: int = 0, **parameters):
+        if profile not in PROFILES:
+            raise ValueError(f"profile must be one of {', '.join(PROFILES)}, not {profile!r}")
         self.key = key
         self.folder = project_root() / out_dir / key
         self.parameters = {"profile": profile, "seed": seed, **parameters}
@@ -93,8 +100,8 @@ class Record:
         write_atomically(self.folder / f"{name}.csv", lambda part: df.to_csv(part, index=index))
         return df
 
-    def figure(self, name: str, fig):
-        """`fig` itself, written to <name>.svg and <name>.png; the same figure gives the same bytes."""
+    def figure(self, name: str, fig, alt: str = "") -> None:
+        """Write `fig` to <name>.svg and <name>.png and display it; `alt` says in words what it shows."""
         from matplotlib import rc_context
 
         with rc_context({"svg.hashsalt": self.key}):
@@ -103,7 +110,7 @@ class Record:
                     self.folder / f"{name}{suffix}",
                     lambda part, metadata=metadata: fig.savefig(part, dpi=150, bbox_inches="tight", metadata=metadata),
                 )
-        return fig
+        _display(fig, alt or name)
 
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
@@ -111,6 +118,61 @@ class Record:
 
         path = project_root() / "figures" / self.key / f"{name}.csv"
         return pd.read_csv(path) if path.is_file() else None
+
+    @property
+    def tables(self) -> Tables:
+        """The tables that claims are judged by: the recorded ones, and this run's where nothing is recorded."""
+        return Tables(project_root() / "figures" / self.key, self.folder)
+
+    @property
+    def paper(self) -> Paper:
+        """The paper whose claims this notebook decides."""
+        return papers()[self.key]
+
+    def claims(self, *ids: str) -> None:
+        """Show these claims of the paper: its words, the number, and the verdict in either reading."""
+        import pandas as pd
+
+        rows = []
+        for id in ids:
+            claim = self.paper.claims[id]
+            first, second = claim.judge(self.tables), claim.judge(self.tables, INFERRED)
+            rows.append({"claim": claim.text, "place": claim.place, "published": number(claim.published, 12),
+                         "measured": first.text, "as written": first.word, "measured, inferred": second.text,
+                         "as inferred": second.word})  # fmt: skip
+        table = pd.DataFrame(rows)
+        show(table.loc[:, (table != "").any() | table.columns.isin(["claim", "as written"])])
+
+    def cells(self, id: str, layout: str = "long", reading: str | None = None) -> None:
+        """Show a published table beside the recorded and this run's; layout="matrix" has the paper's own shape."""
+        specs = [c for c in self.paper.tables if c.id == id and reading in (None, c.reading)]
+        if not specs:
+            raise KeyError(f"{self.key} has no table of cells {id!r}")
+        for spec in specs:
+            judged, fresh = (spec.against(t.get(spec.table)) for t in (self.tables, Tables(self.folder)))
+            caption = f"{spec.place}, {spec.reading}"
+            digits = {column: decimals(spec.printed[column].dropna()) for column in spec.columns}
+            if layout == "matrix":
+                said = f"{caption}: measured (published)"
+                show(matrix(judged, spec.keys[0], digits), caption=said)
+                continue
+            judged = judged.rename(columns={"measured": "recorded"})
+            judged.insert(len(judged.columns) - 1, "fresh", fresh["measured"])
+            for column in ("published", "recorded", "fresh"):
+                pairs = zip(judged[column], judged["quantity"], strict=True)
+                judged[column] = [number(x, digits[q] + (column != "published")) for x, q in pairs]
+            show(judged, caption=caption)
+
+    def summary(self) -> None:
+        """Show what came of the paper: this notebook's rows of the scorecard, counted and drawn."""
+        import pandas as pd
+
+        from .scorecard import COLUMNS, draw, tally
+
+        card = pd.DataFrame({"paper": self.key, **row} for row in self.paper.rows(self.tables))
+        counts = tally(card.reindex(columns=COLUMNS).fillna("").astype(str))
+        show(counts.drop(columns="paper"))
+        _display(draw(counts), "Verdicts on the paper's statements and table cells, as counted in the table above")
 
     def close(self, datasets: Iterable = ()) -> None:
         """Nothing; writes run.json: parameters, versions, seconds, and a digest of code and data."""
@@ -135,6 +197,23 @@ class Record:
         rows = {**self.parameters, "seconds": self.seconds, **versions()}
         rows |= {f"data: {name}": digest[:12] for name, digest in self.datasets.items()}
         return pd.DataFrame({"what": list(rows), "value": [str(v) for v in rows.values()]})
+
+
+def _display(fig, alt: str) -> None:
+    """Display a figure as a PNG with a text for those who cannot see it, and close it."""
+    from io import BytesIO
+
+    try:
+        from IPython.display import Image, display
+    except ImportError:
+        return
+    out = BytesIO()
+    fig.savefig(out, dpi=100, bbox_inches="tight", metadata={"Software": None})
+    display(Image(out.getvalue(), alt=alt))
+    if hasattr(fig, "number"):  # made by pyplot
+        import matplotlib.pyplot as plt
+
+        plt.close(fig)
 
 
 def versions() -> dict[str, str]:

@@ -6,8 +6,9 @@ published p known to half a unit of its last printed digit:
     close           p was measured on n rows too, and its own 95 % interval meets that of h/n
     not reproduced  otherwise
 Counts and ratios: within 5 % of the published number, within 15 %, or neither. Exact numbers: equal to the
-printed digits, within 5 %, or neither. Orderings hold or do not. Times belong to a machine: "other machine",
-whatever they are. What was not measured, because a data set is not at hand, is "not available here".
+printed digits, within 5 %, or neither. Orderings hold, are within chance, or fail. Times belong to a machine: "other
+machine", whatever they are. What was not measured, because a data set is not at hand, is "not available here". What
+is true by construction is "by definition", and a cell that a reading was fitted on is "fitted": neither is a success.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +19,11 @@ import pandas as pd
 from ..statistics import binomial_interval
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "published"
-REPRODUCED, CLOSE, NOT_REPRODUCED = "reproduced", "close", "not reproduced"
-NOT_AVAILABLE, OTHER_MACHINE, NOT_CHECKABLE = "not available here", "other machine", "not checkable"
-WORDS = (REPRODUCED, CLOSE, NOT_REPRODUCED, NOT_AVAILABLE, OTHER_MACHINE, NOT_CHECKABLE)
+REPRODUCED, CLOSE, WITHIN_CHANCE, NOT_REPRODUCED = "reproduced", "close", "within chance", "not reproduced"
+BY_DEFINITION, FITTED, OTHER_MACHINE = "by definition", "fitted", "other machine"
+NOT_CHECKABLE, NOT_AVAILABLE = "not checkable", "not available here"
+WORDS = (REPRODUCED, CLOSE, WITHIN_CHANCE, NOT_REPRODUCED, BY_DEFINITION, FITTED, OTHER_MACHINE, NOT_CHECKABLE,
+         NOT_AVAILABLE)  # fmt: skip
 
 
 def published(name: str) -> pd.DataFrame:
@@ -116,24 +119,12 @@ def compare(
     return pd.DataFrame(rows, columns=[*keys, "quantity", "published", "measured", "verdict"])
 
 
-def show(df: pd.DataFrame, precision: int | Mapping[str, int] = 2) -> None:
-    """Nothing; prints `df` as plain text, fractions with `precision` decimals (one number, or by column)."""
-
-    def text(column: str, value) -> str:
-        if missing(value):
-            return "-"
-        if not isinstance(value, float):
-            return str(value)
-        digits = precision if isinstance(precision, int) else precision.get(column, 2)
-        return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus sign on a zero
-
-    columns = []
-    for name in df.columns:
-        cells = [text(name, value) for value in df[name].tolist()]
-        width = max(map(len, [str(name), *cells]))
-        pad = str.rjust if pd.api.types.is_numeric_dtype(df[name]) else str.ljust
-        columns.append([pad(cell, width) for cell in (str(name), *cells)])
-    print("\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True)))
+def number(value, digits: int) -> str:
+    """Write a number with at most `digits` decimals and without idle zeros; "" where there is none."""
+    if missing(value):
+        return ""
+    text = f"{round(float(value), digits) + 0.0:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def decimals(values: float | Iterable[float]) -> int:

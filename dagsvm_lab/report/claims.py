@@ -1,0 +1,204 @@
+"""The papers' claims as small functions over recorded tables, and their table cells, each with a word.
+
+A paper is a module of `dagsvm_lab.papers` that makes one `Paper` and states its claims:
+
+    platt = Paper("01_platt2000", "Platt, Cristianini, Shawe-Taylor 2000")
+
+    @platt.claim("platt-path", place="section 2", text="A row meets N - 1 nodes")
+    def path_length(t):
+        return t["graph"].eval("path_max == n_classes - 1")
+
+`t["graph"]` is the recorded table. A table that is not there gives "not available here"; a misspelt column raises.
+The body returns a truth value, a number (judged against `published` by `rule`), a column of truth values (all must
+hold) or an `Outcome`. A second body, for the reading *as inferred*, is added with `@path_length.as_inferred`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from . import verdicts as v
+
+WRITTEN, INFERRED = "as written", "as inferred"
+Body = Callable[["Tables"], object]
+
+
+class NotRecordedError(LookupError):
+    """A table that a claim rests on is not in the record."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A verdict's word, and what was measured, in words."""
+
+    word: str
+    text: str
+
+
+def three(estimate: float, low: float, high: float, digits: int = 2) -> Outcome:
+    """Judge "more" by an interval: it holds above 0, is within chance when the interval has 0 in it, else fails."""
+    word = v.REPRODUCED if low > 0 else v.WITHIN_CHANCE if high >= 0 else v.NOT_REPRODUCED
+    return Outcome(word, f"{estimate:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]")
+
+
+class Tables:
+    """Recorded tables by name; the first of the folders that has one gives it."""
+
+    def __init__(self, *folders: Path) -> None:
+        self.folders = folders
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        for folder in self.folders:
+            if (folder / f"{name}.csv").is_file():
+                return pd.read_csv(folder / f"{name}.csv")
+        raise NotRecordedError(f"no table {name}")
+
+    def get(self, name: str) -> pd.DataFrame | None:
+        """Return the table, or None where it is not recorded."""
+        try:
+            return self[name]
+        except NotRecordedError:
+            return None
+
+
+@dataclass
+class Claim:
+    """One statement of a paper; `bodies` holds a function for each reading."""
+
+    id: str
+    place: str
+    text: str
+    kind: str = "statement"
+    published: float | None = None
+    rule: Sequence = ("count",)
+    bodies: dict[str, Body] = field(default_factory=dict)
+
+    def as_inferred(self, body: Body) -> Body:
+        """Add the body that judges the reading as inferred."""
+        self.bodies[INFERRED] = body
+        return body
+
+    def judge(self, tables: Tables, reading: str = WRITTEN) -> Outcome:
+        """Measure and judge the claim in one reading; an empty word where it has no such reading."""
+        body = self.bodies.get(reading)
+        if body is None:
+            return Outcome("", "")
+        try:
+            found = body(tables)
+        except NotRecordedError as why:
+            return Outcome(v.NOT_AVAILABLE, str(why))
+        if isinstance(found, Outcome):
+            return found
+        if self.published is not None:
+            digits = v.decimals(self.published)
+            word = v.judge(self.rule, self.published, float(found), digits)
+            return Outcome(word, v.number(found, digits + 1))
+        if isinstance(found, pd.Series):
+            word = v.claim_verdict(bool(found.all()) if len(found) else None)
+            return Outcome(word, f"{int(found.sum())} of {len(found)}")
+        if not isinstance(found, bool | np.bool_ | None):
+            raise TypeError(f"{self.id}: a claim without a published number is true or false, not {found!r}")
+        word = v.claim_verdict(found)
+        text = {v.REPRODUCED: "holds", v.NOT_REPRODUCED: "does not hold"}.get(word, "")
+        return Outcome(v.BY_DEFINITION if self.kind == "definition" and word == v.REPRODUCED else word, text)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A published table and the recorded one that answers it, cell by cell, in one reading.
+
+    `columns` gives each column its rule; `fitted(key, column)` marks cells that the reading was fitted on.
+    """
+
+    id: str
+    place: str
+    printed: pd.DataFrame
+    table: str
+    keys: tuple[str, ...]
+    columns: dict[str, Sequence]
+    reading: str = WRITTEN
+    fitted: Callable[[tuple, str], bool] | None = None
+
+    def against(self, measured: pd.DataFrame | None) -> pd.DataFrame:
+        """Compare with a measured table: a row a cell, its name, keys, quantity, published, measured, verdict."""
+        if measured is not None and not {*self.keys} <= {*measured.columns}:
+            raise ValueError(f"{self.table}: its rows need {', '.join(self.keys)}")
+        found = v.compare(self.printed, measured, list(self.keys), self.columns)
+        if self.fitted is not None:
+            marked = [self.fitted(tuple(row[k] for k in self.keys), row["quantity"]) for _, row in found.iterrows()]
+            found.loc[marked, "verdict"] = v.FITTED
+        return found
+
+
+class Paper:
+    """A paper's claims and table cells, in the order in which they are stated."""
+
+    def __init__(self, key: str, title: str) -> None:
+        self.key, self.title = key, title
+        self.claims: dict[str, Claim] = {}
+        self.tables: list[Cells] = []
+
+    def _add(self, claim: Claim) -> Claim:
+        if claim.id in self.claims:
+            raise ValueError(f"{self.key} states {claim.id} twice")
+        self.claims[claim.id] = claim
+        return claim
+
+    def claim(self, id: str, **about) -> Callable[[Body], Claim]:
+        """Decorate the function that measures a claim; `about` are the fields of `Claim`."""
+        return lambda body: self._add(Claim(id, bodies={WRITTEN: body}, **about))
+
+    def by_definition(self, id: str, **about) -> Callable[[Body], Claim]:
+        """Decorate the check of a statement that is true by construction: it is not counted as a success."""
+        return self.claim(id, kind="definition", **about)
+
+    def uncheckable(self, id: str, place: str, text: str, reason: str) -> Claim:
+        """State a claim that no run can decide, and why."""
+        body = lambda tables: Outcome(v.NOT_CHECKABLE, reason)  # noqa: E731
+        return self._add(Claim(id, place, text, kind="uncheckable", bodies={WRITTEN: body}))
+
+    def cells(self, id: str, *, place: str, published: str, table: str, keys: Sequence[str], columns: dict,
+              reading: str = WRITTEN, where: str | None = None, fitted=None) -> Cells:  # fmt: skip
+        """State a table whose cells are judged; call it again with the same id for another reading."""
+        if reading not in (WRITTEN, INFERRED):
+            raise ValueError(f"a reading is {WRITTEN!r} or {INFERRED!r}, not {reading!r}")
+        printed = v.published(published)
+        printed = printed if where is None else printed.query(where, engine="python")
+        made = Cells(id, place, printed, table, tuple(keys), columns, reading, fitted)
+        self.tables.append(made)
+        return made
+
+    def rows(self, tables: Tables) -> Iterator[dict]:
+        """Yield the scorecard's rows: a claim or a cell each, both readings side by side."""
+        for c in self.claims.values():
+            first, second = c.judge(tables), c.judge(tables, INFERRED)
+            about = dict(id=c.id, place=c.place, kind=c.kind, statement=c.text, published=v.number(c.published, 12))
+            yield about | dict(
+                measured=first.text, verdict=first.word, inferred=second.text, inferred_verdict=second.word
+            )
+        found: dict[str, dict] = {}
+        for spec in self.tables:
+            mine = ("measured", "verdict") if spec.reading == WRITTEN else ("inferred", "inferred_verdict")
+            digits = {column: v.decimals(spec.printed[column].dropna()) for column in spec.columns}
+            for cell in spec.against(tables.get(spec.table)).to_dict("records"):
+                column = cell["quantity"]
+                name = "/".join([spec.id, *(str(cell[k]) for k in spec.keys), column])
+                text = {"published": v.number(cell["published"], digits[column]),
+                        mine[0]: v.number(cell["measured"], digits[column] + 1), mine[1]: cell["verdict"]}  # fmt: skip
+                found.setdefault(name, dict(id=name, place=spec.place, kind="cell", statement="")).update(text)
+        yield from found.values()
+
+
+def papers() -> dict[str, Paper]:
+    """Find the papers: every module of `dagsvm_lab.papers` that states claims, by key."""
+    package = import_module("dagsvm_lab.papers")
+    modules = [import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    found = {p.key: p for m in modules for p in vars(m).values() if isinstance(p, Paper)}
+    return dict(sorted(found.items()))

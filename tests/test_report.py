@@ -1,0 +1,170 @@
+"""Claims, cells, the scorecard and how tables are shown, on a small paper whose answers are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dagsvm_lab.report import scorecard as sc
+from dagsvm_lab.report import verdicts as v
+from dagsvm_lab.report.claims import INFERRED, Outcome, Paper, Tables, three
+from dagsvm_lab.report.record import Record
+from dagsvm_lab.report.tables import SIGNS, Table, matrix
+
+
+@pytest.fixture
+def paper(monkeypatch):
+    monkeypatch.setattr(
+        v, "published", lambda name: pd.DataFrame({"set": ["a", "b"], "error": [2.0, 5.0], "n": [10, 20]})
+    )
+    p = Paper("09_test1999", "Tester, Other 1999")
+
+    @p.claim("path", place="1", text="paths have N - 1 nodes")
+    def path(t):
+        return t["graph"].eval("path == n - 1")
+
+    @p.claim("ratio", place="2", text="twice", published=2.0)
+    def ratio(t):
+        return t["graph"]["n"].sum() / 10
+
+    @ratio.as_inferred
+    def _(t):
+        return 2.1
+
+    @p.claim("truth", place="3", text="more")
+    def truth(t):
+        return t["graph"]["n"].max() > 100
+
+    @p.claim("misspelt", place="4", text="a column that is not there")
+    def misspelt(t):
+        return t["graph"]["nn"] > 1
+
+    @p.by_definition("made", place="5", text="true by construction")
+    def made(t):
+        return True
+
+    p.uncheckable("clock", place="6", text="fast", reason="their machine is gone")
+    common = dict(place="Table 1", published="x", keys=["set"])
+    p.cells("t1", table="t1", columns={"error": ("error", 100), "n": ("count",)}, **common)
+    p.cells(
+        "t1",
+        table="t2",
+        columns={"error": ("error", 100)},
+        reading=INFERRED,
+        fitted=lambda key, column: key == ("b",),
+        **common,
+    )
+    return p
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pd.DataFrame({"n": [4, 7], "path": [3, 6]}).to_csv(tmp_path / "graph.csv", index=False)
+    pd.DataFrame({"set": ["a", "b"], "error": [3.0, 40.0], "n": [10, 30]}).to_csv(tmp_path / "t1.csv", index=False)
+    pd.DataFrame({"set": ["a", "b"], "error": [2.0, 5.0]}).to_csv(tmp_path / "t2.csv", index=False)
+    return tmp_path
+
+
+def words(paper, folder, *ids):
+    return [paper.claims[id].judge(Tables(folder)).word for id in ids]
+
+
+def test_claims_give_their_words(paper, folder):
+    assert words(paper, folder, "path", "ratio", "truth", "made", "clock") == [
+        v.REPRODUCED, v.NOT_REPRODUCED, v.NOT_REPRODUCED, v.BY_DEFINITION, v.NOT_CHECKABLE]  # fmt: skip
+    assert paper.claims["ratio"].judge(Tables(folder), INFERRED) == Outcome(v.REPRODUCED, "2.1")
+    assert paper.claims["path"].judge(Tables(folder)).text == "2 of 2"
+
+
+def test_a_missing_table_is_not_available_and_a_misspelt_column_raises(paper, folder, tmp_path_factory):
+    assert words(paper, tmp_path_factory.mktemp("empty"), "path", "misspelt") == [v.NOT_AVAILABLE] * 2
+    with pytest.raises(KeyError, match="nn"):
+        paper.claims["misspelt"].judge(Tables(folder))
+
+
+def test_a_claim_stated_twice_and_an_unknown_reading_are_refused(paper):
+    with pytest.raises(ValueError, match="twice"):
+        paper.claim("path", place="1", text="again")(lambda t: True)
+    with pytest.raises(ValueError, match="reading"):
+        paper.cells("t9", place="", published="x", table="t", keys=["set"], columns={}, reading="as hoped")
+
+
+def test_rows_hold_both_readings_of_a_cell(paper, folder):
+    del paper.claims["misspelt"]
+    rows = pd.DataFrame(paper.rows(Tables(folder))).fillna("").set_index("id")
+    assert rows.loc["t1/a/error", ["verdict", "inferred_verdict"]].tolist() == [v.REPRODUCED, v.REPRODUCED]
+    assert rows.loc["t1/b/error", ["verdict", "inferred_verdict"]].tolist() == [v.NOT_REPRODUCED, v.FITTED]
+    assert rows.loc["t1/b/n", ["published", "measured", "verdict", "inferred_verdict"]].tolist() == [
+        "20",
+        "30",
+        v.NOT_REPRODUCED,
+        "",
+    ]
+    assert rows.loc["ratio", ["measured", "inferred"]].tolist() == ["1.1", "2.1"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"), [(0.1, 2, v.REPRODUCED), (-1, 2, v.WITHIN_CHANCE), (-2, -1, v.NOT_REPRODUCED)]
+)
+def test_three_outcomes(low, high, word):
+    assert three((low + high) / 2, low, high).word == word
+
+
+def test_the_tally_counts_every_word_once(paper, folder, monkeypatch):
+    del paper.claims["misspelt"]
+    monkeypatch.setattr(sc, "papers", lambda: {paper.key: paper})
+    (folder / paper.key).mkdir()
+    for file in folder.glob("*.csv"):
+        file.rename(folder / paper.key / file.name)
+    card = sc.scorecard(folder)
+    counts = sc.tally(card)
+    used = [w for w in v.WORDS if w in counts]
+    assert counts[used].sum().sum() == len(card) + (card["inferred_verdict"] != "").sum()
+    assert counts["reading"].tolist() == ["as written", "as inferred"] * 2
+    assert "5 statements and 4 table cells" in sc.sentence(card)
+
+
+def test_the_command_writes_what_it_counts_and_sees_what_is_stale(paper, folder, monkeypatch, capsys):
+    del paper.claims["misspelt"]
+    monkeypatch.setattr(sc, "papers", lambda: {paper.key: paper})
+    readme = folder / "README.md"
+    readme.write_text(f"before\n{sc.BEGIN}\nold\n{sc.END}\nafter\n")
+    assert sc.main(check=True, root=folder) == 1
+    assert sc.main(root=folder) == 0
+    assert sc.main(check=True, root=folder) == 0
+    text = readme.read_text()
+    assert text.startswith("before") and text.endswith("after\n") and "Tester" in text and "old" not in text
+    assert {p.name for p in (folder / "figures").iterdir()} == {"scorecard.csv", "scorecard.md", "scorecard.svg"}
+    capsys.readouterr()
+
+
+def test_a_table_is_shown_as_text_and_html_with_marked_verdicts():
+    df = pd.DataFrame(
+        {"data_set": ["a<b", "c"], "error": [1.234, np.nan], "rows": [3, 40], "verdict": ["close", "fitted"]}
+    )
+    shown = Table(df, precision={"error": 1}, caption="T")
+    lines = repr(shown).splitlines()
+    assert lines[0] == "T" and lines[1].split() == ["data_set", "error", "rows", "verdict"]
+    assert lines[2].split() == ["a<b", "1.2", "3", SIGNS["close"], "close"] and lines[3].split()[1] == "-"
+    html = shown._repr_html_()
+    assert html == Table(df, precision={"error": 1}, caption="T")._repr_html_()
+    assert "a&lt;b" in html and "<th scope=" in html and f"{SIGNS['close']} close</span>" in html and "data set" in html
+
+
+def test_matrix_has_the_papers_layout():
+    long = pd.DataFrame(
+        [
+            ("a", "x", "error", 1.0, 1.04, v.REPRODUCED),
+            ("a", "y", "error", 2.0, 9.0, v.NOT_REPRODUCED),
+            ("b", "x", "error", 3.0, np.nan, v.NOT_AVAILABLE),
+        ],
+        columns=["set", "method", "quantity", "published", "measured", "verdict"],
+    )
+    wide = matrix(long, "set", {"error": 1})
+    assert wide.columns.tolist() == ["set", "x error", "y error"]
+    assert wide.iloc[0].tolist() == ["a", f"1 (1) {SIGNS[v.REPRODUCED]}", f"9 (2) {SIGNS[v.NOT_REPRODUCED]}"]
+    assert wide.iloc[1, 2] == ""
+
+
+def test_a_record_refuses_an_unknown_profile(tmp_path):
+    with pytest.raises(ValueError, match="fulll"):
+        Record("01_platt2000", out_dir=tmp_path, profile="fulll")
