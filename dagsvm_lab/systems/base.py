@@ -237,9 +237,9 @@ class BankClassifier(KernelClassifier):
     def _study(self, sample: Sample) -> None:
         """Nothing; a system that must see its machines at work on the training rows does so here."""
 
-    def _train(self, sample: Sample, code: np.ndarray, C: Any = None, **more) -> Bank:
-        """The machines of `code`, trained on `sample` unless `fit_over` was given them."""
-        given = getattr(self, "_given", None)
+    def _train(self, sample: Sample, code: np.ndarray, C: Any = None, anew: bool = False, **more) -> Bank:
+        """The machines of `code`, trained on `sample` unless `fit_over` was given them and they are not made anew."""
+        given = None if anew else getattr(self, "_given", None)
         if given is not None:
             if not np.array_equal(given.code, code) or given.n_inputs != sample.X.shape[1]:
                 raise ValueError(f"{type(self).__name__} asks other machines than this bank has")

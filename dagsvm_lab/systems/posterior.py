@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -17,6 +18,12 @@ from ..machines import pair_code, rest_code
 from .base import BankClassifier, Sample
 
 CHUNK = 1024  # rows whose distances to all others are held at once
+READINGS = {  # what a machine is told of a row with soft label y (Eq. 2), whose own class has the sign s
+    "soft": lambda y, s: y,
+    "sign": lambda y, s: np.sign(y),
+    "agreeing": lambda y, s: s * np.maximum(s * y, 0.0),
+    "own": lambda y, s: (s + y) / 2,
+}
 
 
 class Neighbourhood:
@@ -40,30 +47,31 @@ class Neighbourhood:
         weights = repeats[by_class]
         if sample.kernel.name == "precomputed":
             norms = np.diag(X)
-            products = lambda own: X[own][:, by_class]  # noqa: E731
-        else:
+            distances = lambda own: norms[own, None] + norms[by_class] - 2 * X[own][:, by_class]  # noqa: E731
+        else:  # |x - z|^2 as one product: (x, |x|^2, 1).(-2z, 1, |z|^2)
             Z = X - X.mean(axis=0)
-            norms = np.einsum("ij,ij->i", Z, Z)
-            others = Z[by_class].T.copy()
-            products = lambda own: Z[own] @ others  # noqa: E731
+            norms, ones = np.einsum("ij,ij->i", Z, Z), np.ones(len(Z))
+            left, right = np.column_stack([Z, norms, ones]), np.column_stack([-2 * Z, ones, norms])[by_class].T.copy()
+            distances = lambda own: left[own] @ right  # noqa: E731
         grain = 1e-10 * (norms.max() or 1.0)  # distances equal up to rounding are ties
+        level = lambda d2: np.where(d2 == -np.inf, -1.0, np.maximum(np.round(d2 / grain) * grain, 0.0))  # noqa: E731
         depth = 1 if bandwidth else min(int(np.ceil(k / weights.min())), int(np.diff(edges).max()))
         self._near = np.full((len(X), n_classes, depth), 0.0 if bandwidth else np.inf)
         self._mass = None if sample.repeats is None else np.zeros((len(X), n_classes, depth))
         for start in range(0, len(X), CHUNK):
             own = np.arange(start, min(start + CHUNK, len(X)))
-            d2 = norms[own, None] + norms[by_class] - 2 * products(own)
-            d2 = np.maximum(np.round(d2 / grain) * grain, 0.0)
+            d2 = distances(own)
             kept = place[own] >= 0
-            d2[np.flatnonzero(kept), place[own][kept]] = -1.0  # itself, before any duplicate
+            d2[np.flatnonzero(kept), place[own][kept]] = -np.inf  # itself, before any duplicate
             for c in range(n_classes):
                 span = slice(edges[c], edges[c + 1])
                 part, m = d2[:, span], min(depth, edges[c + 1] - edges[c])
                 if bandwidth:
                     self._near[own, c, 0] = np.exp(-np.maximum(part, 0) / (2 * bandwidth**2)) @ weights[span]
                 elif m and self._mass is None:
-                    self._near[own, c, :m] = np.partition(part, m - 1, axis=1)[:, :m]
+                    self._near[own, c, :m] = level(np.partition(part, m - 1, axis=1)[:, :m])
                 elif m:
+                    part = level(part)
                     first = np.argsort(part, axis=1, kind="stable")[:, :m]
                     self._near[own, c, :m] = np.take_along_axis(part, first, axis=1)
                     self._mass[own, c, :m] = weights[span][first]
@@ -103,9 +111,31 @@ class Neighbourhood:
         left = np.minimum(self.k - inside.sum(axis=1), tied.sum(axis=1))
         return inside + tied * (left / np.maximum(tied.sum(axis=1), 1e-300))[:, None]
 
-    def soft_labels(self, code: np.ndarray, among: str = "pair") -> Callable:
-        """soft(t, rows, sign), as `machines.train` wants it: the labels y = 2 P(+|x) - 1 (Eq. 2) of machine t."""
-        return lambda t, rows, sign: 2 * self.posterior(code[t], rows, among) - 1
+    def soft_labels(self, code: np.ndarray, among: str = "pair", reading: str = "soft") -> Callable:
+        """Give soft(t, rows, sign), as `machines.train` wants it: labels y = 2 P(+|x) - 1 (Eq. 2), read as told."""
+        if reading not in READINGS:
+            raise ValueError(f"reading must be one of {', '.join(READINGS)}, not {reading!r}")
+        read = READINGS[reading]
+        return lambda t, rows, sign: read(2 * self.posterior(code[t], rows, among) - 1, sign)
+
+
+_latest: dict[tuple, Neighbourhood] = {}
+
+
+def neighbourhood(sample: Sample, n_classes: int, k: int, bandwidth: float | None = None) -> Neighbourhood:
+    """Look up the Neighbourhood of these very rows and labels, the last one made, or make it.
+
+    One system after another asks for the same; on MNIST's 60,000 rows the distances cost more than the machines.
+    """
+    parts = [sample.X, sample.codes, sample.repeats, sample.class_weight]
+    digests = [None if part is None else sha256(np.ascontiguousarray(part)).digest() for part in parts]
+    key = (*digests, sample.kernel.name == "precomputed", n_classes, k, bandwidth)
+    found = _latest.get(key)
+    if found is None:
+        found = Neighbourhood(sample, n_classes, k=k, bandwidth=bandwidth)
+        _latest.clear()
+        _latest[key] = found
+    return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -117,6 +147,8 @@ class PosteriorSVC(BankClassifier):
     strategy : "ovo" or "ovr" (the paper's OAO and OAA).
     n_neighbors : k of the k-NN posterior, the point itself included; 1 gives the ordinary SVM.
     among : "pair" looks for neighbours within the machine's classes, "all" among all classes.
+    reading : what a machine is told: "soft" the label y of Eq. 2; "sign" its sign alone; "agreeing" y, rows that their
+        neighbours contradict left out; "own" (s + y) / 2 = s P(s|x), which weakens the row's own sign s, never turns it.
     bandwidth : width of Gaussian windows; a number replaces the k-NN estimate by the window estimate.
 
     Else as in `BankClassifier`.
@@ -125,14 +157,15 @@ class PosteriorSVC(BankClassifier):
     strategy: str = "ovo"
     n_neighbors: int = 11
     among: str = "pair"
+    reading: str = "soft"
     bandwidth: float | None = None
 
     def _fit(self, sample: Sample) -> None:
         if self.strategy not in ("ovo", "ovr"):
             raise ValueError(f"strategy must be 'ovo' or 'ovr', not {self.strategy!r}")
         code = self._code(len(self.classes_))
-        near = Neighbourhood(sample, len(self.classes_), k=self.n_neighbors, bandwidth=self.bandwidth)
-        self.machines_ = self._train(sample, code, soft=near.soft_labels(code, self.among))
+        near = neighbourhood(sample, len(self.classes_), self.n_neighbors, self.bandwidth)
+        self.machines_ = self._train(sample, code, soft=near.soft_labels(code, self.among, self.reading))
         self.graph_ = self._make_graph()
 
     def _code(self, n_classes: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ..graphs import DecisionGraph
 from ..machines import Bank, pair_code, pair_index
 from .base import BankClassifier, Sample, outputs
-from .posterior import Neighbourhood
+from .posterior import neighbourhood
 
 PAIRS = ("centre", "fisher", "closest", "random")
 
@@ -94,10 +94,12 @@ class BinaryTreeSVC(TreeClassifier):
     ----------
     pair : a node's pair: "centre" (the two class means nearest the mean of the node's data), "fisher" (largest Fisher
         ratio), "closest" (smallest), "random".
-    posterior : machines with soft labels; n_neighbors, among : as in `PosteriorSVC`.
+    posterior : machines with soft labels; n_neighbors, among, reading : as in `PosteriorSVC`.
     band : samples with |f| < band go both ways (larger: more accurate, larger tree).
     follow : a class whose share on its smaller side is at most this goes with its majority.
     routing : "samples" (a child has the samples routed to it) or "classes" (a class goes whole, one way or both).
+    retrain : with routing="classes": the pair machine only parts the classes; then a machine is trained anew between
+        the classes that go right and those that go left, without those that go both ways, and takes its place.
     max_nodes : limit of the tree's size.
     random_state : seeds pair="random".
 
@@ -111,6 +113,8 @@ class BinaryTreeSVC(TreeClassifier):
     band: float = 0.0
     follow: float = 0.0
     routing: str = "samples"
+    reading: str = "soft"
+    retrain: bool = False
     max_nodes: int = 200_000
     random_state: Any = None
 
@@ -119,12 +123,33 @@ class BinaryTreeSVC(TreeClassifier):
             raise ValueError(f"pair must be one of {', '.join(PAIRS)}, not {self.pair!r}")
         if self.routing not in ("samples", "classes"):
             raise ValueError(f"routing must be 'samples' or 'classes', not {self.routing!r}")
-        n = len(self.classes_)
-        code, soft = pair_code(n), None
-        if self.posterior:
-            soft = Neighbourhood(sample, n, k=self.n_neighbors).soft_labels(code, self.among)
-        bank = self._train(sample, code, soft=soft)
-        self._keep(bank, self.grow(sample, np.concatenate(list(outputs(bank, sample.X)))))
+        if self.retrain and self.routing != "classes":
+            raise ValueError("retrain=True needs routing='classes'")
+        bank = self._machines(sample, pair_code(len(self.classes_)))
+        graph = self.grow(sample, np.concatenate(list(outputs(bank, sample.X))))
+        self._keep(*(self.retrained(sample, graph) if self.retrain else (bank, graph)))
+
+    def _machines(self, sample: Sample, code: np.ndarray, anew: bool = False) -> Bank:
+        """Trained machines of `code`, with soft labels if the tree is a posterior one."""
+        soft = None
+        if self.posterior and (anew or not hasattr(self, "_given")):
+            near = neighbourhood(sample, code.shape[1], self.n_neighbors)
+            soft = near.soft_labels(code, self.among, self.reading)
+        return self._train(sample, code, anew=anew, soft=soft)
+
+    def retrained(self, sample: Sample, graph: DecisionGraph) -> tuple[Bank, DecisionGraph]:
+        """A bank trained anew for a graph of whole classes, and the graph over it.
+
+        A node's machine gets +1 for the classes that go only right there and -1 for those that go only left; its own
+        pair is among them, so neither side is empty. Nodes that ask for the same machine share it.
+        """
+        inner = np.flatnonzero(graph.machine >= 0)
+        code = np.subtract(*(graph.possible[side[inner]].astype(np.int8) for side in (graph.right, graph.left)))
+        code, number = np.unique(code, axis=0, return_inverse=True)
+        machine = np.full(graph.n_nodes, -1)
+        machine[inner] = number.ravel()
+        nodes = machine, graph.left, graph.right, graph.label, graph.possible
+        return self._machines(sample, code, anew=True), DecisionGraph.from_arrays(*nodes, n_machines=len(code))
 
     def grow(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
         """The tree over all pairs, from their outputs f on the sample's rows: many trees can share one bank."""
