@@ -148,7 +148,7 @@ class PosteriorSVC(BankClassifier):
     n_neighbors : k of the k-NN posterior, the point itself included; 1 gives the ordinary SVM.
     among : "pair" looks for neighbours within the machine's classes, "all" among all classes.
     reading : what a machine is told: "soft" the label y of Eq. 2; "sign" its sign alone; "agreeing" y, rows that their
-        neighbours contradict left out; "own" (s + y) / 2 = s P(s|x), which weakens the row's own sign s, never turns it.
+        neighbours contradict left out; "own" (s + y) / 2 = s P(s|x), the row's own sign s weakened, never turned.
     bandwidth : width of Gaussian windows; a number replaces the k-NN estimate by the window estimate.
 
     Else as in `BankClassifier`.
