@@ -20,6 +20,7 @@ from .solvers.active import sharpen
 from .solvers.batch import Task, solve_many
 
 ROWS, EDGE = 240, 8  # rows evaluated at a time, and how many more on both sides, where BLAS may round otherwise
+DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
 SMALL = 256  # rows up to which a dual is solved to the last digit
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
@@ -102,6 +103,14 @@ class Bank:
     @cached_property
     def _whole(self) -> list[tuple[slice, Outputs]]:
         return self._outputs(np.arange(len(self.bias)))
+
+    def walker(self, x: np.ndarray) -> Walker:
+        """Prepare one row for machines asked one by one: see `Walker`, which may raise `Unsure`."""
+        return Walker(self._lean, x)
+
+    @cached_property
+    def _lean(self) -> Lean:
+        return Lean(self)
 
     def __getstate__(self) -> dict:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -191,6 +200,105 @@ class Outputs:
             tile = X[:, self.support[part]].T if left is None else self.rows.under(left, part)
             total[machines] += weights @ np.ascontiguousarray(tile)
         return total.T[EDGE:-EDGE]
+
+
+class Unsure(ArithmeticError):
+    """One row's answer is within rounding of another, or its kernel has no lean form: `Bank.decision` decides."""
+
+
+class Lean:
+    """What single rows are evaluated with: support vectors in float64, and for each machine its own of them."""
+
+    def __init__(self, bank: Bank):
+        kernel = bank.kernel
+        if bank.kernels is not None or bank.vectors is None or callable(kernel.name):
+            raise Unsure("single rows of this kernel go through blocks")
+        self.rows, self.kernel = Rows(bank.vectors, kernel), kernel
+        blocks = bank._whole[0][1].rows
+        single = blocks is not None and blocks.dtype == np.float32
+        self.unit = np.finfo(np.float32).eps if single else 4.0 * np.finfo(float).eps
+        Z = self.rows.left[:, :-2] if kernel.name == "rbf" else self.rows.left
+        squares, self.coef, self.bias = np.einsum("ij,ij->i", Z, Z), bank.coef, bank.bias
+        self.farthest, self.root = float(squares.max(initial=0.0)), 0.25 * np.sqrt(Z.shape[1] + 4)
+        size, ends = abs(bank.coef), bank.coef.indptr
+        self.flat = size @ np.ones(len(squares))
+        self.steep = size @ (self.root * squares) + 0.25 * np.sqrt(np.diff(ends) + 1) * self.flat
+        own = [(bank.coef.indices[a:b], bank.coef.data[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        numbers = zip(self.bias.tolist(), self.flat.tolist(), self.steep.tolist(), strict=True)
+        self.machines = [(*mine, *more) for mine, more in zip(own, numbers, strict=True)]
+        if size.shape[0] * size.shape[1] <= DENSE:
+            self.coef = bank.coef.toarray()
+        self.unknown = np.full(len(bank.support), np.nan)
+
+    def place(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Prepare x; with it what rounding may do to a kernel value, in units of the blocks' precision."""
+        kernel = self.kernel
+        if kernel.name == "rbf":
+            z = np.empty(len(x) + 2)
+            inner = z[:-2]
+            np.subtract(x, self.rows.mean, out=inner)
+            if kernel.widths is not None:
+                inner /= kernel.widths
+            inner *= np.sqrt(2.0 * kernel.gamma)
+            square = float(inner.dot(inner))
+            z[-2], z[-1] = -0.5 * square, 1.0
+            return z, self.root * square
+        z = kernel.shrunk(x)
+        gamma, more = (1.0, 0.0) if kernel.name == "linear" else (abs(kernel.gamma), abs(kernel.coef0))
+        power = kernel.degree if kernel.name == "poly" else 1
+        largest = (gamma * np.sqrt(float(z.dot(z)) * self.farthest) + more) ** power
+        return z, 16.0 * self.root * power * max(largest, 1.0)
+
+    def values(self, z: np.ndarray, rows=slice(None)) -> np.ndarray:
+        """Kernel values of support vectors with the prepared row z."""
+        products = self.rows.right[rows].dot(z)
+        return np.exp(products, out=products) if self.kernel.name == "rbf" else self.kernel.of_products(products)
+
+
+class Walker:
+    """Outputs of machines for one row x, each kernel value computed when it is first needed, and kept.
+
+    `evaluations` counts the kernel values computed so far: after the machines of a path it is the path's
+    `kernel_evaluations`. Sums are formed in another order than in blocks, so outputs equal those of `Bank.decision` up
+    to a bound of their rounding. Within it of zero `ask` raises `Unsure`, and the row should go through blocks: signs,
+    hence labels, are the same whichever way is taken.
+
+    Parameters
+    ----------
+    lean : Lean
+        The prepared bank.
+    x : ndarray of shape (n_inputs,)
+        The row.
+    """
+
+    def __init__(self, lean: Lean, x: np.ndarray):
+        self.lean, self.evaluations, self.k = lean, 0, lean.unknown.copy()
+        self.z, self.error = lean.place(x)
+
+    def ask(self, t: int) -> float:
+        """Compute f_t(x)."""
+        own, beta, bias, flat, steep = self.lean.machines[t]
+        k = self.k.take(own)
+        missing = k != k
+        if missing.any():
+            new = own[missing]
+            self.k[new] = self.lean.values(self.z, new)
+            self.evaluations += len(new)
+            k = self.k.take(own)
+        f = float(k.dot(beta)) + bias
+        if abs(f) <= self.lean.unit * (steep + flat * self.error):
+            raise Unsure("an output is zero within rounding")
+        return f
+
+    def ask_all(self) -> tuple[np.ndarray, float]:
+        """Compute every f_t(x); with them a bound of the rounding of any sum of them."""
+        lean = self.lean
+        f = lean.coef @ lean.values(self.z) + lean.bias
+        self.evaluations = len(self.k)
+        slack = lean.unit * (lean.steep + lean.flat * self.error)
+        if (np.abs(f) <= slack).any():
+            raise Unsure("an output is zero within rounding")
+        return f, float(slack.sum())
 
 
 def train(

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
 from dagsvm_lab.kernels import Kernel, Rows
-from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train
+from dagsvm_lab.machines import Bank, Unsure, pair_code, pair_index, rest_code, train
 from dagsvm_lab.solvers import batch, certify, columns, solve_smo
 
 X, Y = load_digits(return_X_y=True)
@@ -186,3 +186,33 @@ def test_weights_and_soft_labels_reach_the_bounds():
         assert (np.abs(mine.data) <= 0.5 * weight[bank.support[mine.indices]] + 1e-12).all()
     soft = train(X, Y, pair_code(10)[:3], GAUSS, 0.5, soft=lambda t, rows, sign: np.where(rows % 3, sign, 0.0))
     assert (soft.support % 3 != 0).all()
+
+
+@pytest.mark.parametrize(
+    "kernel", [GAUSS, Kernel("poly", 0.05, 3, 1.0), Kernel("linear")], ids=["rbf", "poly", "linear"]
+)
+def test_a_row_walks_with_the_signs_of_blocks_and_counts_what_it_computes(kernel):
+    bank = train(X, Y, pair_code(10), kernel, 10.0)
+    f, unsure = bank.decision(X[:200]), 0
+    for x, row in zip(X[:200], f, strict=True):
+        walker, path = bank.walker(x), np.random.default_rng(int(x.sum() * 16)).permutation(45)[:9]
+        try:
+            for t in [*path, path[0]]:
+                bound = walker.lean.unit * (walker.lean.steep[t] + walker.lean.flat[t] * walker.error)
+                assert abs(walker.ask(t) - row[t]) <= bound < 1e-2
+            assert walker.evaluations == (bank.coef[path] != 0).sum(axis=0).astype(bool).sum()
+            every, slack = walker.ask_all()
+            assert ((every >= 0) == (row >= 0)).all() and np.abs(every - row).sum() <= slack
+            assert walker.evaluations == len(bank.support)
+        except Unsure:
+            unsure += 1
+    assert unsure <= 10
+
+
+def test_a_row_on_the_edge_goes_through_blocks():
+    bank = train(np.array([[-1.0], [1.0]]), np.array([0, 1]), pair_code(2), GAUSS, 1.0)
+    with pytest.raises(Unsure):
+        bank.walker(np.zeros(1)).ask(0)
+    assert bank.walker(np.array([-0.5])).ask(0) > 0 > bank.walker(np.array([0.5])).ask(0)
+    with pytest.raises(Unsure):
+        train(GAUSS(X, X), Y, pair_code(10), Kernel("precomputed"), 10.0).walker(X[0])

@@ -118,6 +118,30 @@ def peak_memory_of_rest(name: str = "mnist") -> float:
     return int(out.stdout.split()[-1]) * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
+def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> pd.DataFrame:
+    """Time ours and LIBSVM's on made data that grows in one way.
+
+    Parameters
+    ----------
+    over : {"rows", "classes", "inputs"}
+        What grows: rows of 10 classes and 16 inputs, classes of 30 rows each, or inputs of 2,000 rows.
+    sizes : sequence of int, optional
+        The sizes to time; by default those of `GROWTH`.
+    repeats : int, default 3
+        The fewest seconds of so many runs are kept.
+    seed : int, default 0
+        Seed of the made data.
+
+    Returns
+    -------
+    DataFrame
+        One row a size: over, size, and seconds of ours and libsvm's: fit_ours, fit_libsvm, predict_ours (Max Wins,
+        1,000 rows), predict_libsvm, one_row_ours (DAG), one_row_votes, one_row_libsvm; memory_ours, memory_libsvm
+        in MB (peak of the fit above the data).
+    """
+    raise NotImplementedError("comes with the next commits")
+
+
 def judged(table: pd.DataFrame) -> pd.DataFrame:
     """`table` with ratios, peers first, and whether each target is reached."""
     table = table.reindex(columns=["dataset", "task", "libsvm_s", "onedal_s", "ours_s"])
