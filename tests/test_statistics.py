@@ -5,14 +5,18 @@ import doctest
 import numpy as np
 import pytest
 from scipy.stats import beta, linregress
+from scipy.stats import ttest_1samp as t_test
 
 from dagsvm_lab import statistics
 from dagsvm_lab.statistics import (
     bayesian_signed_rank,
     binomial_interval,
     cliques,
+    corrected_interval,
     mcnemar,
+    rank_correlation,
     ranks,
+    sign_interval,
     slope,
     slope_interval,
 )
@@ -90,3 +94,29 @@ def test_slope_interval_covers():
     rng, x = np.random.default_rng(3), np.geomspace(1, 100, 6)
     limits = [slope_interval(x, x**1.2 * np.exp(rng.normal(0, 0.3, 6)))[1:] for _ in range(1000)]
     assert abs(np.mean([low <= 1.2 <= high for low, high in limits]) - 0.95) < 0.025
+
+
+def test_corrected_interval_widens_the_t_interval_by_what_splits_share():
+    gain = np.array([1.0, 2.0, 4.0, 1.5])
+    plain = t_test(gain, 0.0).confidence_interval()
+    mean, low, high = corrected_interval(gain, 0.0)
+    assert (low, high) == pytest.approx((plain.low, plain.high)) and mean == gain.mean()
+    wide = corrected_interval(gain, 0.25)
+    assert (wide[2] - mean) / (high - mean) == pytest.approx(np.sqrt((1 / 4 + 0.25) / (1 / 4)))
+    assert corrected_interval([3.0], 0.25) == (3.0, -np.inf, np.inf)
+
+
+def test_rank_correlation_covers_and_sees_order_only():
+    rng, inside = np.random.default_rng(0), 0
+    for _ in range(500):
+        x = rng.normal(size=30)
+        low, high = rank_correlation(x, 0.6 * x + 0.8 * rng.normal(size=30))[1:]
+        inside += low <= 0.582 <= high  # 6 / pi asin(.6 / 2), Spearman's for a normal pair of correlation .6
+    assert 0.92 < inside / 500 < 0.98
+    assert rank_correlation([1, 2, 3, 4], [1, 10, 20, 1000]) == pytest.approx((1, 1, 1))
+    assert rank_correlation([1, 2, 3], [1, 3, 2])[1:] == (-1, 1)
+
+
+def test_sign_interval_is_of_both_signs():
+    assert sign_interval(7, 1)[1:] == pytest.approx([-v for v in sign_interval(1, 7)[:0:-1]])
+    assert sign_interval(0, 0) == (0, -1, 1) and sign_interval(8, 0)[1] > 0 > sign_interval(4, 0)[1]

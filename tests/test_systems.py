@@ -218,6 +218,36 @@ def test_dcsvm_by_brute_force(digits, pairs):
     np.testing.assert_array_equal(again.predict(T), lab.DCSVC(**TIGHT).fit(X, y).predict(T))
 
 
+@pytest.mark.parametrize("prefer", ["balance", "score"])
+@pytest.mark.parametrize("theta", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("k", [2, 3, 5, 8])
+def test_every_node_of_dcsvm_asks_its_best_machine(k, theta, prefer):
+    first = np.random.default_rng(k).random((k * (k - 1) // 2, k)).round(1)
+    table = np.stack([first, 1 - first], axis=2)
+    graph = dcsvm_graph(table, theta, prefer).grow()
+    for node in np.flatnonzero(graph.machine >= 0):
+        classes = np.flatnonzero(graph.possible[node])
+        machines, m = measures(table, classes, theta)
+        keys = [(p, -b, -s) if prefer == "balance" else (-s, p, -b)
+                for p, b, s in zip(m["purity"], m["balance"], m["score"].round(12), strict=True)]  # fmt: skip
+        best = keys.index(min(keys))
+        assert graph.machine[node] == machines[best]
+        i, j = m["i"][best], m["j"][best]
+        sides = (table[machines[best], classes] > theta).T
+        as_i, as_j = ({*classes[side].tolist()} for side in sides)
+        assert {*np.flatnonzero(graph.possible[graph.right[node]])} == as_i - {j} | {i}
+        assert {*np.flatnonzero(graph.possible[graph.left[node]])} == as_j - {i} | {j}
+
+
+def test_dcsvm_sweep_answers_as_each_threshold_does(digits):
+    X, y, T, _ = digits
+    est = lab.DCSVC(**TIGHT).fit(X, y)
+    for theta, labels, cost in est.sweep(T, (0.0, 0.02, 0.2)):
+        want, theirs = est.with_threshold(theta).predict_with_cost(T)
+        assert (labels == want).all()
+        assert all((a == b).all() for a, b in zip(vars(cost).values(), vars(theirs).values(), strict=True))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_dcsvm_is_never_deeper_than_proposition_1(seed):
     rng = np.random.default_rng(seed)
