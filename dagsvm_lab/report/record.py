@@ -112,6 +112,10 @@ class Record:
                 )
         _display(fig, alt or name)
 
+    def data(self, name: str, content: object) -> None:
+        """Write `content` to <name>.json, for the pages of the reader's edition."""
+        write_atomically(self.folder / f"{name}.json", lambda part: part.write_text(json.dumps(content) + "\n"))
+
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
         import pandas as pd

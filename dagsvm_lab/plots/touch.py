@@ -1,0 +1,133 @@
+"""The data behind the reader's edition's things to touch: walks of rows through graphs, and machines in the plane.
+
+Notebook 00 writes it beside its tables; the pages only draw it. `walks` has every number ready, `plane` the machines
+themselves, which the page evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graphs import DecisionGraph
+from ..machines import pair_code
+
+
+def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dict:
+    """Follow rows through fitted systems, question by question.
+
+    Parameters
+    ----------
+    systems : mapping of str to estimator
+        Fitted systems over pair machines of the same classes.
+    X, y : array-like
+        The rows to follow and their true labels.
+    X_train, y_train : array-like
+        Training rows; the middle 90 % of a machine's outputs on every class are its ranges.
+    shown : array-like, optional
+        The rows as the page shows them, where they are not X itself.
+
+    Returns
+    -------
+    dict
+        Classes, rows, systems with their steps (classes of the two sides, output, classes struck off, kernel values
+        so far), and the ranges of every machine that some row meets.
+    """
+    first = next(iter(systems.values()))
+    classes = first.classes_.tolist()
+    codes = np.searchsorted(first.classes_, np.asarray(y_train))
+    told, ranges = {}, {}
+    for name, est in systems.items():
+        bank = est.machines_
+        followed = [_follow(est, row) for row in np.asarray(X, float)]
+        told[name] = {"machines": len(bank.code), "rows": followed}
+        met = sorted({step["machine"] for row in followed for step in row["steps"]})
+        f = bank.decision(np.asarray(X_train, float), machines=np.array(met))
+        for k, machine in enumerate(met):
+            limits = [np.quantile(f[codes == c, k], [0.05, 0.95]).round(3).tolist() for c in range(len(classes))]
+            ranges[_sides(bank.code[machine])] = limits
+        for row in followed:
+            for step in row["steps"]:
+                step["machine"] = _sides(bank.code[step["machine"]])
+    rows = [{"x": np.asarray(x).round(3).tolist(), "truth": label} for x, label in
+            zip(X if shown is None else shown, np.asarray(y).tolist(), strict=True)]  # fmt: skip
+    return {"classes": classes, "rows": rows, "systems": told, "ranges": ranges}
+
+
+def _sides(code: np.ndarray) -> str:
+    """Name a machine by the classes of its two sides, as indices."""
+    return "|".join(",".join(map(str, np.flatnonzero(code == side))) for side in (1, -1))
+
+
+def _follow(est, x: np.ndarray) -> dict:
+    """One row's answer and steps in one system."""
+    bank, graph = est.machines_, est.graph_
+    f = bank.decision(x[None])[0]
+    if isinstance(graph, DecisionGraph):
+        met = [(int(graph.machine[n[0]]), np.flatnonzero(graph.possible[n[0]] & ~graph.possible[c[0]]))
+               for _, n, _, c in graph.steps(1, lambda rows, machines: f[machines])]  # fmt: skip
+    else:
+        met = [(t, np.zeros(0, int)) for t in range(len(bank.code))]
+    steps, seen = [], set()
+    for machine, struck in met:
+        seen.update(bank.coef[machine].indices.tolist())
+        steps.append(
+            {"machine": machine, "f": round(float(f[machine]), 4), "struck": struck.tolist(), "kernel": len(seen)}
+        )
+    return {"answer": est.predict(x[None]).tolist()[0], "steps": steps}
+
+
+def plane(systems: Mapping[str, Any], X, y) -> dict:
+    """Write down pair machines in the plane and the graphs over them, so that a page can ask them anywhere.
+
+    Parameters
+    ----------
+    systems : mapping of str to estimator
+        Fitted systems over Gaussian pair machines with one gamma and two inputs; graphs are written as arrays, every
+        machine by its place among all pairs.
+    X, y : array-like
+        Rows to draw.
+
+    Returns
+    -------
+    dict
+        Points, support vectors, machines (support, coefficients, bias) and graphs.
+    """
+    first = max(systems.values(), key=lambda est: len(est.machines_.code))
+    bank, n = first.machines_, len(first.classes_)
+    place = {tuple(code): t for t, code in enumerate(pair_code(n).tolist())}
+    machines: list = [None] * len(place)
+    for t, code in enumerate(bank.code.tolist()):
+        row = bank.coef[t]
+        machines[place[tuple(code)]] = {"sv": row.indices.tolist(), "beta": row.data.round(6).tolist(),
+                                        "bias": round(float(bank.bias[t]), 6)}  # fmt: skip
+    graphs = {}
+    for name, est in systems.items():
+        if isinstance(est.graph_, DecisionGraph):
+            g = est.graph_.grow()
+            own = [place[tuple(code)] for code in est.machines_.code.tolist()]
+            asked = [own[m] if m >= 0 else -1 for m in g.machine.tolist()]
+            graphs[name] = {
+                "machine": asked,
+                "left": g.left.tolist(),
+                "right": g.right.tolist(),
+                "label": g.label.tolist(),
+            }
+    return {
+        "classes": first.classes_.tolist(),
+        "gamma": bank.kernel.gamma,
+        "points": [
+            [*np.round(x, 3).tolist(), int(c)] for x, c in zip(X, np.searchsorted(first.classes_, y), strict=True)
+        ],
+        "sv": np.asarray(bank.vectors).round(6).tolist(),
+        "machines": machines,
+        "graphs": graphs,
+    }
+
+
+def sample(y: Sequence, each: int, seed: int = 0) -> np.ndarray:
+    """Choose `each` rows of every class, in order."""
+    rng, y = np.random.default_rng(seed), np.asarray(y)
+    return np.sort(np.concatenate([rng.permutation(np.flatnonzero(y == c))[:each] for c in np.unique(y)]))

@@ -1,0 +1,115 @@
+// Move a point in the plane: which machines it meets, and what every system answers where.
+import { make, menu, INK } from "./parts.js";
+
+const SIDE = 440, GRID = 110;
+
+export function output(model, t, x, y) {
+  const machine = model.machines[t];
+  let sum = machine.bias;
+  machine.sv.forEach((k, n) => {
+    const [a, b] = model.sv[k];
+    sum += machine.beta[n] * Math.exp(-model.gamma * ((a - x) ** 2 + (b - y) ** 2));
+  });
+  return sum;
+}
+
+export const pair = (i, j, n) => (i * (2 * n - i - 1)) / 2 + j - i - 1;
+
+// what a system answers at a point, and the machines that it asked on the way
+export function answer(model, system, order, x, y) {
+  const n = model.classes.length, met = [];
+  const ask = (t) => { const f = output(model, t, x, y); met.push([t, f]); return f; };
+  if (system === "Max Wins") {
+    const votes = Array(n).fill(0);
+    for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) votes[ask(pair(i, j, n)) >= 0 ? i : j]++;
+    return { label: votes.indexOf(Math.max(...votes)), met };
+  }
+  if (system === "DDAG") {
+    let [first, last] = [0, n - 1];
+    while (first < last) {
+      const [a, b] = [order[first], order[last]], i = Math.min(a, b), j = Math.max(a, b);
+      const winner = ask(pair(i, j, n)) >= 0 ? i : j;
+      if (winner === a) last--; else first++;
+    }
+    return { label: order[first], met };
+  }
+  const graph = model.graphs[system];
+  let node = 0;
+  while (graph.machine[node] >= 0) node = ask(graph.machine[node]) >= 0 ? graph.right[node] : graph.left[node];
+  return { label: graph.label[node], met };
+}
+
+export function plane(box, model) {
+  const n = model.classes.length, xs = model.points.map((p) => p[0]), ys = model.points.map((p) => p[1]);
+  const [left, right, low, high] = [Math.min(...xs) - 0.4, Math.max(...xs) + 0.4, Math.min(...ys) - 0.4, Math.max(...ys) + 0.4];
+  const state = { system: "DDAG", order: model.classes.map((_, k) => k), x: (left + right) / 2, y: (low + high) / 2 };
+  const canvas = make("canvas", { width: SIDE, height: SIDE, tabindex: 0, role: "img", "aria-label": "the plane; arrow keys move the point" });
+  const told = make("div", { "aria-live": "polite" });
+  const systems = ["Max Wins", "DDAG", ...Object.keys(model.graphs).filter((name) => name !== "DDAG")];
+  const choose = menu("system", systems.map((s) => [s, s]), (value) => { state.system = value; paint(); });
+  choose.select.value = state.system;
+  const order = make("output");
+  const shuffle = (act) => () => { act(); state.system = choose.select.value = "DDAG"; paint(); };
+  const buttons = [["natural list", () => state.order.sort((a, b) => a - b)],
+    ["reverse half", () => { state.order = [...state.order.slice(n / 2), ...state.order.slice(0, n / 2)]; }],
+    ["another list", () => { for (let k = n - 1; k > 0; k--) { const o = Math.floor(Math.random() * (k + 1)); [state.order[k], state.order[o]] = [state.order[o], state.order[k]]; } }]];
+  box.replaceChildren(
+    make("div", {}, choose.label, ...buttons.map(([text, act]) => make("button", { type: "button", onclick: shuffle(act) }, text)), " list: ", order),
+    make("div", { class: "side" }, canvas, told));
+  const paper = canvas.getContext("2d");
+  const sx = (x) => (SIDE * (x - left)) / (right - left), sy = (y) => SIDE * (1 - (y - low) / (high - low));
+  let regions = null;
+
+  function paint() {
+    order.textContent = state.order.map((c) => model.classes[c]).join(" ");
+    regions = document.createElement("canvas");
+    regions.width = regions.height = GRID;
+    const image = regions.getContext("2d").createImageData(GRID, GRID);
+    for (let r = 0; r < GRID; r++) for (let c = 0; c < GRID; c++) {
+      const found = answer(model, state.system, state.order, left + ((c + 0.5) * (right - left)) / GRID, high - ((r + 0.5) * (high - low)) / GRID);
+      const ink = INK[found.label], at = 4 * (r * GRID + c);
+      for (let k = 0; k < 3; k++) image.data[at + k] = (255 + parseInt(ink.slice(1 + 2 * k, 3 + 2 * k), 16)) / 2;
+      image.data[at + 3] = 255;
+    }
+    regions.getContext("2d").putImageData(image, 0, 0);
+    draw();
+  }
+
+  function draw() {
+    paper.imageSmoothingEnabled = false;
+    paper.drawImage(regions, 0, 0, SIDE, SIDE);
+    for (const [x, y, c] of model.points) { paper.fillStyle = INK[c]; paper.beginPath(); paper.arc(sx(x), sy(y), 2.2, 0, 7); paper.fill(); }
+    for (let c = 0; c < n; c++) {
+      const own = model.points.filter((p) => p[2] === c), mean = (k) => own.reduce((s, p) => s + p[k], 0) / own.length;
+      paper.fillStyle = "#000"; paper.font = "bold 15px sans-serif"; paper.fillText(model.classes[c], sx(mean(0)), sy(mean(1)));
+    }
+    paper.strokeStyle = "#000"; paper.lineWidth = 3; paper.beginPath(); paper.arc(sx(state.x), sy(state.y), 7, 0, 7); paper.stroke();
+    const rows = systems.map((system) => {
+      const found = answer(model, system, state.order, state.x, state.y), used = new Set(found.met.flatMap(([t]) => model.machines[t].sv));
+      return make("tr", { "data-system": system }, ...[system, model.classes[found.label], found.met.length, used.size].map((v) => make("td", {}, String(v))));
+    });
+    const sides = [];
+    for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) sides.push(`${model.classes[i]} vs ${model.classes[j]}`);
+    const met = answer(model, state.system, state.order, state.x, state.y).met.map(([t, f]) => make("li", {}, `${sides[t]}: ${f.toFixed(3)}`));
+    told.replaceChildren(
+      make("p", {}, `Point (${state.x.toFixed(2)}, ${state.y.toFixed(2)}). ${state.system} asks:`), make("ol", {}, ...met),
+      make("table", {}, make("tr", {}, ...["system", "answer", "machines", "kernel values"].map((h) => make("th", { scope: "col" }, h))), ...rows));
+  }
+
+  canvas.addEventListener("click", (event) => {
+    const at = canvas.getBoundingClientRect();
+    state.x = left + ((event.clientX - at.left) / at.width) * (right - left);
+    state.y = high - ((event.clientY - at.top) / at.height) * (high - low);
+    draw();
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    state.x = Math.min(right, Math.max(left, state.x + (by[0] * (right - left)) / 60));
+    state.y = Math.min(high, Math.max(low, state.y + (by[1] * (high - low)) / 60));
+    draw();
+  });
+  box.dagsvm = { answer: (system, x, y) => answer(model, system, model.classes.map((_, k) => k), x, y) };
+  paint();
+}

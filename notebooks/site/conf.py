@@ -1,0 +1,73 @@
+"""Sphinx settings of the reader's edition; build.py puts the sources together and calls Sphinx on them."""
+
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+project = "dagsvm_lab"
+author = "The dagsvm_lab authors"
+copyright = "the dagsvm_lab authors, BSD-3-Clause"
+version = release = metadata.version("dagsvm-lab")
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinxcontrib.bibtex",
+]
+bibtex_bibfiles = ["references.bib"]
+nb_execution_mode = "off"
+nb_merge_streams = True
+nb_render_markdown_format = "myst"
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
+myst_heading_anchors = 3
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+math_number_all = False
+mathjax_path = "mathjax/tex-chtml.js"
+numfig = True
+
+html_theme = "sphinx_book_theme"
+html_title = "dagsvm_lab"
+html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
+html_context = {"default_mode": "auto"}
+html_css_files = ["edition.css"]
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "use_download_button": True,
+    "use_fullscreen_button": False,
+    "navbar_persistent": [],
+    "home_page_in_toc": True,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_copy_source = False
+html_show_sourcelink = False
+MATHJAX = ("tex-chtml.js", "output/chtml/", "input/tex/extensions/", "ui/")
+
+
+def copy_mathjax(app, failed) -> None:
+    """Copy what the pages need of MathJax from its package, so that no page asks another host."""
+    root = "sphinx-mathjax-offline/static/mathjax/"
+    target = Path(app.outdir) / "_static" / "mathjax"
+    for file in metadata.files("sphinx-mathjax-offline") or ():
+        name = str(file).removeprefix(root)
+        if failed is None and str(file).startswith(root) and name.startswith(MATHJAX):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file.locate(), target / name)
+
+
+def bars(app, what, name, obj, options, lines) -> None:
+    """Keep |f| in a docstring from being read as a substitution."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]
+
+
+def setup(app):
+    """Register what happens to docstrings, and after the build."""
+    app.connect("autodoc-process-docstring", bars)
+    app.connect("build-finished", copy_mathjax)
