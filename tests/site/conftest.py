@@ -1,4 +1,4 @@
-"""A built edition, served on loopback, and a headless Chromium that reaches no other host; skips where there is none."""
+"""The edition, served on loopback, and a headless Chromium that reaches no other host; skips where there is none."""
 
 import shutil
 import subprocess
