@@ -14,17 +14,21 @@ import hashlib
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from tqdm import tqdm
+
 from .claims import INFERRED, Paper, Tables, papers
 from .tables import matrix, show
 from .verdicts import decimals, number
 
 PACKAGE = Path(__file__).resolve().parents[1]
+QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
 PROFILES = ("quick", "full")
 SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
 
@@ -115,6 +119,11 @@ class Record:
     def data(self, name: str, content: object) -> None:
         """Write `content` to <name>.json, for the pages of the reader's edition."""
         write_atomically(self.folder / f"{name}.json", lambda part: part.write_text(json.dumps(content) + "\n"))
+
+    @staticmethod
+    def progress(items: Iterable, what: str = "") -> Iterable:
+        """Go through `items` with a line that says how far, cleared at the end; silent in batches and tests."""
+        return tqdm(items, desc=what, leave=False, file=sys.stdout, disable=QUIET in os.environ)
 
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
