@@ -9,14 +9,17 @@ only states that some row reaches are ever made. `Ballot` is the flat case: ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-Rule = Callable[[Hashable], tuple]
+Rule = Callable[[Any], tuple]
+Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class GraphTooLarge(RuntimeError):
@@ -50,11 +53,46 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
     return Cost(np.asarray(paths.sum(axis=1), dtype=int).ravel(), unique.astype(int), np.rint(summed).astype(int))
 
 
-class DecisionGraph:
+class Graph:
+    """What every graph offers: which machines it asks, and the answers to rows whose machine outputs are known."""
+
+    n_machines: int
+    machines_used: np.ndarray
+
+    def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
+        """Labels, paths and scores of a batch whose machine outputs are `f` (n_samples, n_machines)."""
+        raise NotImplementedError
+
+    def labels(self, f: np.ndarray) -> np.ndarray:
+        """The labels of `run` alone."""
+        raise NotImplementedError
+
+
+class DecisionGraph(Graph):
     """A rooted binary graph whose inner nodes are machines and whose leaves are classes.
 
-    `rule(state)` returns `("leaf", class)` or `("node", machine, left_state, right_state)`; `members(state)` the
-    classes still possible there. States are hashable; equal states are one node. Node 0 is the root.
+    Node k is column k of one table and never changes once it can be reached. A graph is read by many threads at once:
+    `steps` makes the nodes that it needs under a lock, children before the edges that lead to them.
+
+    Parameters
+    ----------
+    root : hashable
+        State of node 0. Equal states are one node.
+    rule : callable
+        `rule(state)` gives `("leaf", class)` or `("node", machine, left_state, right_state)`.
+    members : callable
+        `members(state)` gives the classes that are still possible there.
+    n_classes, n_machines : int
+        Number of classes and of machines in the bank.
+    max_nodes : int
+        A graph that would need more nodes raises `GraphTooLarge`.
+
+    Examples
+    --------
+    >>> rule = lambda state: ("leaf", state) if state >= 0 else ("node", 0, 0, 1)
+    >>> graph = DecisionGraph(-1, rule, lambda state: [0, 1] if state < 0 else [state], n_classes=2, n_machines=1)
+    >>> graph.labels(np.array([[-2.0], [3.0]]))
+    array([0, 1])
     """
 
     def __init__(
@@ -70,8 +108,9 @@ class DecisionGraph:
         self.n_classes, self.n_machines, self.max_nodes = n_classes, n_machines, max_nodes
         self._rule, self._members = rule, members
         self._index: dict[Hashable, int] = {}
-        self._states: list[Hashable] = []
-        self._arrays = np.full((4, 64), -1, dtype=np.int64)  # machine, left, right, label
+        self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # states of the children that are still to be made
+        self._lock = RLock()
+        self._table = np.full((4, 64), -1, dtype=np.int64)  # machine, left, right, label; -1 where there is none
         self._possible = np.zeros((64, n_classes), dtype=bool)
         self._node(root)
 
@@ -85,56 +124,55 @@ class DecisionGraph:
         return graph.grow()
 
     def _node(self, state: Hashable) -> int:
-        """Index of the node for `state`, made now if it is new; its children are made when first needed."""
-        known = self._index.get(state)
-        if known is not None:
-            return known
-        k = len(self._states)
+        """Index of the node for `state`, made now if it is new."""
+        k = self._index.get(state, len(self._index))
+        if k < len(self._index):
+            return k
         if k >= self.max_nodes:
             raise GraphTooLarge(
                 f"the decision graph would need more than {self.max_nodes} nodes; raise max_nodes, or let fewer "
                 "classes go both ways"
             )
-        if k == self._arrays.shape[1]:
-            self._arrays = np.concatenate([self._arrays, np.full_like(self._arrays, -1)], axis=1)
+        (kind, *what), members = self._rule(state), list(self._members(state))
+        if k == len(self._possible):
+            self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
             self._possible = np.concatenate([self._possible, np.zeros_like(self._possible)])
-        self._index[state] = k
-        self._states.append(state)
-        self._possible[k, list(self._members(state))] = True
-        kind, *what = self._rule(state)
+        self._possible[k, members] = True
         if kind == "leaf":
-            self._arrays[3, k] = what[0]
+            self._table[3, k] = what[0]
         else:
-            self._arrays[0, k] = what[0]
-            self._arrays[1:3, k] = -2  # not made yet
-            self._states[k] = (what[1], what[2])
+            self._table[0, k] = what[0]
+            self._ahead[k] = (what[1], what[2])
+        self._index[state] = k
         return k
 
-    def _expand(self, nodes: np.ndarray) -> None:
-        for k in nodes[self._arrays[1, nodes] == -2].tolist():
-            left, right = self._states[k]
-            children = self._node(left), self._node(right)  # may replace self._arrays
-            self._arrays[1:3, k] = children
-            self._states[k] = None
+    def _open(self, nodes: np.ndarray) -> None:
+        """Make the children of these inner nodes, where they are not made yet."""
+        waiting = nodes[self._table[1, nodes] < 0]
+        if waiting.size:
+            with self._lock:
+                for k in np.unique(waiting).tolist():
+                    if k in self._ahead:
+                        left, right = (self._node(state) for state in self._ahead[k])
+                        self._table[2, k] = right
+                        self._table[1, k] = left  # last: readers look here
+                        del self._ahead[k]
 
     def grow(self) -> DecisionGraph:
         """This graph, every reachable node made."""
-        k = 0
-        while k < len(self._states):
-            if self._arrays[0, k] >= 0:
-                self._expand(np.array([k]))
-            k += 1
+        while self._ahead:
+            self._open(np.array(list(self._ahead)))
         return self
 
     @property
     def n_nodes(self) -> int:
         """Number of nodes made so far, leaves included."""
-        return len(self._states)
+        return len(self._index)
 
-    machine = property(lambda self: self._arrays[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
-    left = property(lambda self: self._arrays[1, : self.n_nodes], doc="Node reached when f(x) < 0.")
-    right = property(lambda self: self._arrays[2, : self.n_nodes], doc="Node reached when f(x) >= 0.")
-    label = property(lambda self: self._arrays[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
+    machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
+    left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < 0, -1 if not made.")
+    right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= 0, -1 if not made.")
+    label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
     possible = property(lambda self: self._possible[: self.n_nodes], doc="Classes each node may still answer.")
 
     @property
@@ -143,6 +181,35 @@ class DecisionGraph:
         used = np.unique(self.machine)
         return used[used >= 0]
 
+    def steps(self, n: int, ask: Ask) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Walk n rows down the graph, one layer at a time.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, all of which start at the root.
+        ask : callable
+            `ask(rows, machines)` gives the output of machine `machines[k]` for row `rows[k]`.
+
+        Yields
+        ------
+        rows, nodes, outputs, children : ndarray
+            The rows still under way, the node where each stands, the output of its machine, and the node it goes to.
+        """
+        rows, nodes = np.arange(n), np.zeros(n, dtype=np.int64)
+        while True:
+            inner = self._table[0, nodes] >= 0
+            if not inner.all():
+                rows, nodes = rows[inner], nodes[inner]
+            if not rows.size:
+                return
+            self._open(nodes)
+            machine, left, right, _ = self._table[:, nodes]
+            outputs = ask(rows, machine)
+            children = np.where(outputs >= 0, right, left)
+            yield rows, nodes, outputs, children
+            nodes = children
+
     def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         """Labels, paths and scores of a batch whose machine outputs are `f` (n_samples, n_machines).
 
@@ -150,36 +217,27 @@ class DecisionGraph:
         |f| of the node that gave it up.
         """
         n = len(f)
-        node = np.zeros(n, dtype=np.int64)
-        scores = np.zeros((n, self.n_classes))
-        smallest = np.full(n, np.inf)
-        met: list[tuple[np.ndarray, np.ndarray]] = []
-        rows = np.arange(n)
-        while rows.size:
-            here = node[rows]
-            inner = self._arrays[0, here] >= 0
-            rows, here = rows[inner], here[inner]
-            if not rows.size:
-                break
-            self._expand(np.unique(here))
-            machine = self._arrays[0, here]
-            value = f[rows, machine]
-            there = np.where(value >= 0, self._arrays[2, here], self._arrays[1, here])
-            margin = np.abs(value)
+        end, smallest, scores = np.zeros(n, dtype=np.int64), np.full(n, np.inf), np.zeros((n, self.n_classes))
+        met = [(np.zeros(0, dtype=np.int64),) * 2]
+        for rows, nodes, outputs, children in self.steps(n, lambda rows, machines: f[rows, machines]):
+            margin = np.abs(outputs)
             smallest[rows] = np.minimum(smallest[rows], margin)
-            lost = self._possible[here] & ~self._possible[there]
-            at, which = np.nonzero(lost)
-            scores[rows[at], which] = -margin[at]
-            node[rows] = there
-            met.append((rows, machine))
-        labels = self._arrays[3, node]
+            at, lost = np.nonzero(self._possible[nodes] & ~self._possible[children])
+            scores[rows[at], lost] = -margin[at]
+            end[rows] = children
+            met.append((rows, self._table[0, nodes]))
+        labels = self._table[3, end]
         scores[np.arange(n), labels] = np.where(np.isfinite(smallest), smallest, 0.0)
-        if met:
-            r, c = (np.concatenate(part) for part in zip(*met, strict=True))
-        else:
-            r = c = np.zeros(0, dtype=np.int64)
-        paths = sparse.csr_matrix((np.ones(len(r), dtype=np.int64), (r, c)), shape=(n, self.n_machines))
+        row, machine = (np.concatenate(part) for part in zip(*met, strict=True))
+        paths = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, machine)), shape=(n, self.n_machines))
         return labels, paths, scores
+
+    def labels(self, f: np.ndarray) -> np.ndarray:
+        """The labels of `run` alone."""
+        end = np.zeros(len(f), dtype=np.int64)
+        for rows, _, _, children in self.steps(len(f), lambda rows, machines: f[rows, machines]):
+            end[rows] = children
+        return self._table[3, end]
 
     def depth(self) -> np.ndarray:
         """Layer of every node, the root in layer 0: its longest distance from the root."""
@@ -194,89 +252,9 @@ class DecisionGraph:
                 return depth
         raise ValueError("the graph has a cycle")
 
-    def to_dot(self, names: Iterable[Any] | None = None, code: np.ndarray | None = None) -> str:
-        """Graphviz text of the whole graph."""
-        self.grow()
-        text = _texts(self, names, code)
-        lines = ["digraph decision {", '  node [shape=box, fontname="sans-serif"];']
-        for k in range(self.n_nodes):
-            shape = ", shape=ellipse" if self.machine[k] < 0 else ""
-            lines.append(f'  n{k} [label="{text[k]}"{shape}];')
-            if self.machine[k] >= 0:
-                lines += [
-                    f'  n{k} -> n{self.left[k]} [label="< 0"];',
-                    f'  n{k} -> n{self.right[k]} [label=">= 0"];',
-                ]
-        return "\n".join([*lines, "}"])
-
-    def draw(self, ax, names: Iterable[Any] | None = None, code: np.ndarray | None = None,
-             path: np.ndarray | None = None, states: bool = True, size: float = 9) -> None:  # fmt: skip
-        """Nothing; draws the graph in layers on `ax`, with the classes still possible beside each node.
-
-        `path`: the machine outputs f of one row, whose way through the graph is highlighted.
-        """
-        names = [str(c) for c in (names if names is not None else range(self.n_classes))]
-        depth, text = self.depth(), _texts(self, names, code)
-        place = self._layout(depth)
-        way = self._way(path) if path is not None else []
-        taken = set(zip(way, way[1:], strict=False))
-        for k in np.flatnonzero(self.machine >= 0):
-            for child in (self.left[k], self.right[k]):
-                look = dict(color="C3", lw=2.2) if (k, child) in taken else dict(color="0.7", lw=0.9)
-                ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
-        for k in range(self.n_nodes):
-            leaf = self.machine[k] < 0
-            box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
-            box |= dict(ec="C3", lw=1.6) if k in way else dict(ec="0.4", lw=0.8)
-            ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3, bbox=box)
-            if states and not leaf:
-                left = " ".join(names[c] for c in np.flatnonzero(self.possible[k]))
-                under = dict(xytext=(0, -1.35 * size), textcoords="offset points", ha="center", va="top")
-                white = dict(fc="white", ec="none", pad=0.4, alpha=0.85)
-                ax.annotate(left, place[k], fontsize=0.78 * size, color="0.35", zorder=3, bbox=white, **under)
-        ax.set_axis_off()
-        ax.margins(0.08)
-
-    def _way(self, f: np.ndarray) -> list[int]:
-        way = [0]
-        while self.machine[way[-1]] >= 0:
-            k = way[-1]
-            way.append(int(self.right[k] if f[self.machine[k]] >= 0 else self.left[k]))
-        return way
-
-    def _layout(self, depth: np.ndarray) -> dict[int, tuple[float, float]]:
-        """Place of each node: layers downwards; within a layer, nodes in the order their parents ask for."""
-        wish = np.zeros(self.n_nodes)
-        place: dict[int, tuple[float, float]] = {}
-        for layer in range(depth.max() + 1):
-            nodes = np.flatnonzero(depth == layer)
-            nodes = nodes[np.argsort(wish[nodes], kind="stable")]
-            width = 2.0 ** max(depth.max() - layer - 2, 0) if self.n_nodes == 2 ** (depth.max() + 1) - 1 else 1.0
-            for rank, k in enumerate(nodes):
-                x = (rank - (len(nodes) - 1) / 2) * width
-                place[int(k)] = (x, -float(layer))
-                if self.machine[k] >= 0:
-                    for child, side in ((self.left[k], -0.5), (self.right[k], 0.5)):
-                        wish[child] = x + side if wish[child] == 0 else (wish[child] + x + side) / 2
-        return place
-
-
-def _texts(graph: DecisionGraph, names: Iterable[Any] | None, code: np.ndarray | None) -> list[str]:
-    """What is written at each node: the class of a leaf, the two sides of a machine."""
-    names = [str(c) for c in (names if names is not None else range(graph.n_classes))]
-    if code is None:
-        inner = [f"machine {m}" for m in range(graph.n_machines)]
-    else:
-        side = lambda row, sign: ",".join(names[c] for c in np.flatnonzero(row == sign))  # noqa: E731
-        inner = [f"{side(row, 1)} vs {side(row, -1)}" for row in code]
-    return [inner[m] if m >= 0 else names[c] for m, c in zip(graph.machine, graph.label, strict=True)]
-
-
-Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
 
 @dataclass(frozen=True)
-class Ballot:
+class Ballot(Graph):
     """The flat graph: all machines of the coding matrix `code` are asked, and `decode(f, code)` scores each class.
 
     The largest score of `elect` (by default of `decode`) wins, the first of equals.
@@ -287,6 +265,11 @@ class Ballot:
     elect: Decode | None = None
 
     @property
+    def n_machines(self) -> int:
+        """Number of machines, all of which are asked."""
+        return len(self.code)
+
+    @property
     def machines_used(self) -> np.ndarray:
         """All machines."""
         return np.arange(len(self.code))
@@ -295,10 +278,12 @@ class Ballot:
         """Labels, paths and scores of a batch whose machine outputs are `f`."""
         scores = self.decode(f, self.code)
         labels = np.argmax(scores if self.elect is None else self.elect(f, self.code), axis=1)
-        n, n_machines = len(f), len(self.code)
-        columns, starts = np.tile(np.arange(n_machines), n), np.arange(n + 1) * n_machines
-        paths = sparse.csr_matrix((np.ones(n * n_machines, dtype=np.int64), columns, starts), shape=(n, n_machines))
-        return labels, paths, scores
+        columns, starts = np.tile(np.arange(f.shape[1]), len(f)), np.arange(len(f) + 1) * f.shape[1]
+        return labels, sparse.csr_matrix((np.ones(f.size, dtype=np.int64), columns, starts), shape=f.shape), scores
+
+    def labels(self, f: np.ndarray) -> np.ndarray:
+        """The labels of `run` alone."""
+        return np.argmax((self.elect or self.decode)(f, self.code), axis=1)
 
 
 def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:

@@ -62,6 +62,9 @@ class Bank:
     converged: np.ndarray
     n_inputs: int
     support_class: np.ndarray
+    C: np.ndarray | None = None  # bound of each machine's dual variables, before weights
+    labels: str = "hard"  # what the machines learnt: "hard", "soft: ..." or "direct" (one dual for all classes)
+    n_rows: int = 0  # rows that the bank was trained on
 
     @property
     def n_support(self) -> np.ndarray:
@@ -128,14 +131,15 @@ class Bank:
             vectors=None if self.vectors is None else self.vectors[used],
             coef=coef[:, used].tocsr(),
             kernels=[self.kernels[t] for t in machines] if self.kernels else None,
+            C=None if self.C is None else self.C[machines],
             **stats,
         )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("coef", "kernel", "kernels")}
-        if self.vectors is None:
-            del arrays["vectors"]
+        skipped = ("coef", "kernel", "kernels")
+        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
+        arrays = {name: value for name, value in arrays.items() if value is not None}
         own = [self.kernel] + (self.kernels or [])
         plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
         arrays |= {f"coef_{part}": getattr(self.coef, part) for part in ("data", "indices", "indptr")}
@@ -155,7 +159,7 @@ class Bank:
         kernel, *kernels = [Kernel(name, g, int(d), c, tuple(w) or None) for (g, d, c), w in numbers]
         shape = (len(a["bias"]), len(a["support"]))
         coef = csr_matrix((a.pop("coef_data"), a.pop("coef_indices"), a.pop("coef_indptr")), shape=shape)
-        a["n_inputs"] = int(a["n_inputs"])
+        a |= {name: int(a[name]) for name in ("n_inputs", "n_rows")} | {"labels": str(a["labels"])}
         a.setdefault("vectors", None)
         return cls(coef=coef, kernel=kernel, kernels=kernels or None, **a)
 
@@ -312,6 +316,7 @@ def train(
     solver: str = "smo",
     weight: np.ndarray | None = None,
     soft: Callable | None = None,
+    labels: str = "hard",
     kernels: list[Kernel] | None = None,
     cache_size: float = 2000.0,
     n_jobs: int | None = None,
@@ -320,7 +325,8 @@ def train(
 ) -> Bank:
     """The trained Bank of a coding matrix; codes holds the class index of each row of X.
 
-    weight multiplies the upper bounds; soft(t, rows, sign) gives machine t soft labels in [-1, 1], where 0 drops a row.
+    weight multiplies the upper bounds; soft(t, rows, sign) gives machine t soft labels in [-1, 1], where 0 drops a row,
+    and `labels` says in words what they are.
     """
     X, codes, code = np.asarray(X), np.asarray(codes), np.asarray(code, np.int8)
     if solver not in ("smo", "qp"):
@@ -383,6 +389,9 @@ def train(
         kernels=kernels,
         n_inputs=X.shape[1],
         support_class=codes[support],
+        C=np.broadcast_to(np.asarray(C, float), len(code)).copy(),
+        labels=labels,
+        n_rows=len(X),
         **stats,
     )
 

@@ -7,6 +7,7 @@ from scipy import sparse
 from dagsvm_lab import DAGSVC
 from dagsvm_lab.graphs import DecisionGraph, GraphTooLarge, costs
 from dagsvm_lab.machines import pair_code, pair_index
+from dagsvm_lab.plots.graphs import draw, layout, way
 from dagsvm_lab.systems.ddag import ddag, evaluate_list, node_place
 
 
@@ -98,17 +99,19 @@ def test_a_graph_grows_only_where_rows_go_and_stops_at_its_limit():
         made(10).grow()
 
 
-def test_a_graph_shows_itself():
+def test_a_graph_is_drawn():
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     graph = ddag(range(4), 4)
-    dot = graph.to_dot("ABCD", pair_code(4))
-    assert dot.count("->") == 12 and 'label="A vs D"' in dot and dot.startswith("digraph")
     fig, ax = plt.subplots()
-    graph.draw(ax, "ABCD", pair_code(4), path=np.array([1, 1, 1, 1, 1, 1.0]))
+    draw(graph, ax, "ABCD", pair_code(4), path=np.array([1, 1, 1, 1, 1, 1.0]))
     said = [t.get_text() for t in ax.texts]
     assert "A vs D" in said and "A B C D" in said and said.count("A") == 1
     plt.close(fig)
+    # a row that prefers the lower class everywhere keeps the first class: it goes right at every node
+    met = way(graph, np.ones(6))
+    assert [set(np.flatnonzero(graph.possible[k])) for k in met] == [{0, 1, 2, 3}, {0, 1, 2}, {0, 1}, {0}]
+    assert layout(graph)[met, 1].tolist() == [0, -1, -2, -3]

@@ -10,6 +10,7 @@ import pandas as pd
 from ..machines import pair_code
 from ..systems import DCSVC
 from . import BLUE, GREEN, GREY, ORANGE, PALETTE, PINK, RED, SKY, figure
+from .graphs import draw
 
 METHODS = {"builtin": ("built-in", GREY), "ovo": ("one-versus-one", ORANGE), "dcsvm": ("DCSVM", BLUE)}
 SYSTEMS = {
@@ -66,7 +67,7 @@ def tree(est: DCSVC, x: np.ndarray, title: str):
     code = pair_code(len(est.classes_))
     f = est.machines_.decision(x[None])[0]
     for ax, path, head in zip(axes, (None, f), ("(a) the whole tree", f"(b) {title}"), strict=True):
-        est.graph_.draw(ax, names=est.classes_, code=code, path=path, size=8)
+        draw(est.graph_, ax, names=est.classes_, code=code, path=path, size=8)
         ax.set_title(head)
     return fig
 

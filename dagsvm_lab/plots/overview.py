@@ -11,6 +11,7 @@ from ..graphs import DecisionGraph
 from ..machines import Bank
 from ..protocols.overview import front
 from . import BLUE, GREEN, GREY, ORANGE, PALETTE, PINK, RED, SKY, figure
+from .graphs import draw
 
 COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": RED, "codes": PINK, "direct": SKY,
            "peer": "black"}  # fmt: skip
@@ -48,7 +49,7 @@ def bank_picture(bank: Bank, names: list[str]):
 def drawn(graph: DecisionGraph, names, code, path=None, title: str = "", inches=(7.4, 4.6), **look):
     """Figure of one graph, a row's way through it in colour."""
     fig, ax = figure(size=inches)
-    graph.draw(ax, names=names, code=code, path=path, **look)
+    draw(graph, ax, names=names, code=code, path=path, **look)
     ax.set_title(title)
     return fig
 
@@ -71,7 +72,7 @@ def regions(answers: Mapping[str, np.ndarray], grid: tuple[np.ndarray, np.ndarra
 def idea(graph: DecisionGraph, path: np.ndarray, image: np.ndarray, names, code: np.ndarray, table: pd.DataFrame):
     """Figure of the idea: one digit's way through the DDAG, and all graphs over the same bank by accuracy and cost."""
     fig, (left, right) = figure(1, 2, size=(9.4, 4.4), width_ratios=(1.35, 1))
-    graph.draw(left, names=names, code=code, path=path, states=False, size=6.2)
+    draw(graph, left, names=names, code=code, path=path, states=False, size=6.2)
     inset = left.inset_axes((0.03, 0.74, 0.2, 0.24), anchor="NW")
     inset.imshow(image, cmap="Greys")
     inset.set(xticks=[], yticks=[])

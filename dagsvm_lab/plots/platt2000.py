@@ -11,6 +11,7 @@ from ..graphs import DecisionGraph
 from ..machines import Bank, pair_code, pair_index
 from ..report.verdicts import binomial_interval
 from . import BLUE, GREEN, GREY, ORANGE, PALETTE, RED, figure, heat
+from .graphs import draw
 
 SHAPES = "os^Dv"
 TITLES = {"usps": "USPS", "letter": "Letter", "covertype": "Covertype"}
@@ -22,7 +23,7 @@ def evaluation_path(graph: DecisionGraph, names: Sequence, f: np.ndarray, image:
     left.imshow(image, cmap="gray_r")
     left.set_axis_off()
     left.set_title("the input x")
-    graph.draw(right, names, pair_code(graph.n_classes), path=f, size=10)
+    draw(graph, right, names, pair_code(graph.n_classes), path=f, size=10)
     right.set_title(title)
     return fig
 

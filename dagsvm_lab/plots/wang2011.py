@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, figure
+from .graphs import draw
 
 SETS = {"letter": "Letter", "optdigit": "Optdigit", "pendigit": "Pendigit", "mnist": "MNIST-49"}
 TREES = {"svm_cbts": ("c-BTS", ORANGE), "btppsvm": ("BTPPSVM", BLUE), "dagsvm": ("DAGSVM, n - 1", GREY)}
@@ -72,7 +73,7 @@ def sides(tables: dict[str, pd.DataFrame]):
 def tree(graph, names: Sequence, code: np.ndarray, title: str, size: tuple[float, float] = (9, 4.5)):
     """One decision tree, drawn whole."""
     fig, ax = figure(size=size)
-    graph.draw(ax, names=names, code=code, size=7)
+    draw(graph, ax, names=names, code=code, size=7)
     ax.set_title(title)
     return fig
 

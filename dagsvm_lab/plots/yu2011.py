@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from ..graphs import DecisionGraph
 from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, figure, heat
+from .graphs import draw
 
 
 def distances(table: np.ndarray, names: Sequence[str], title: str) -> Figure:
@@ -76,7 +77,7 @@ def example(fixed: DecisionGraph, adaptive: DecisionGraph, f: np.ndarray, names:
     """One row's way through a fixed DDAG and through the adaptive graph."""
     fig, axes = figure(1, 2, (11, 4.6))
     for ax, graph, title in zip(axes, (fixed, adaptive), ("fixed DAG", "adaptive graph"), strict=True):
-        graph.draw(ax, names, code, path=f, size=8)
+        draw(graph, ax, names, code, path=f, size=8)
         ax.set_title(f"{title}: this row is {names[graph.run(f[None])[0][0]]!r}")
     return fig
 

@@ -6,17 +6,18 @@ as they must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils._param_validation import StrOptions
 
 from ..graphs import DecisionGraph
 from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
 from ..solvers import solve_smo
-from .base import BankClassifier, Sample
+from .base import POSITIVE, BankClassifier, Sample
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -87,52 +88,91 @@ def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
 class AdaptiveDAGSVC(BankClassifier):
     """A DAG whose next test is always the most separable pair left; C and gamma may differ from pair to pair.
 
+    `decision_function` gives path margins: see `DecisionGraph.run`.
+
     Parameters
     ----------
-    C, gamma : one number, or a symmetric table (n_classes, n_classes) in the order of `classes_`.
-    tune : None; "dbtc", the paper's recipe (a pair's gamma maximises DBTC, then its C validation accuracy); or "cv"
-        (gamma and C together by validation accuracy).
-    gammas, Cs : the grids that `tune` searches; cv : its folds.
-    separability : "own" measures each pair under its own gamma, or a number: one gamma for measuring all pairs.
-    random_state : seeds the folds.
+    C : float or array-like of shape (n_classes, n_classes), default=1.0
+        Upper bound of the dual variables, or a symmetric table of the pairs' own, in the order of `classes_`.
+    gamma : {"scale", "auto"}, float or array-like of shape (n_classes, n_classes), default="scale"
+        As C, for the kernel's factor.
+    tune : {"dbtc", "cv"}, default=None
+        Choose each pair's C and gamma: "dbtc" is the paper's recipe (gamma has the largest DBTC, C then the best
+        validation accuracy), "cv" takes both by validation accuracy.
+    gammas : array-like, default=None
+        Values that `tune` tries; None is 2^-15 to 2^3.
+    Cs : array-like, default=None
+        Values of C that `tune` tries; None is 2^-5 to 2^15 in steps of 4.
+    cv : int, default=10
+        Folds of `tune`.
+    separability : "own" or float, default="own"
+        "own" measures each pair under its machine's own kernel; a number is the gamma that measures all pairs.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds; None draws anew at every fit.
 
-    Attributes: `separability_` (DBTC table), `gamma_` and `C_` (tables), else as in `BankClassifier`.
+    Attributes
+    ----------
+    separability_ : ndarray of shape (n_classes, n_classes)
+        DBTC between the classes.
+    gamma_, C_ : ndarray of shape (n_classes, n_classes)
+        What each pair's machine was trained with.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import AdaptiveDAGSVC
+    >>> dag = AdaptiveDAGSVC(kernel="linear").fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> dag.predict([[0.4], [3.1]]).tolist(), dag.separability_[0].tolist()
+    (['a', 'c'], [0.0, 1.0, 16.0])
     """
 
-    tune: str | None = None
+    tune: Literal["dbtc", "cv"] | None = None
     gammas: Any = None
     Cs: Any = None
     cv: int = 10
-    separability: Any = "own"
-    random_state: Any = None
+    separability: str | float = "own"
+    random_state: int | np.random.RandomState | None = None
 
-    def _code(self, n_classes: int) -> np.ndarray:
-        return pair_code(n_classes)
+    _saved = ("separability_", "gamma_", "C_")
+    _parameter_constraints = BankClassifier._parameter_constraints | {
+        "C": [POSITIVE, "array-like"],
+        "gamma": [StrOptions({"scale", "auto"}), POSITIVE, "array-like"],
+        "tune": [StrOptions({"dbtc", "cv"}), None],
+        "gammas": ["array-like", None],
+        "Cs": ["array-like", None],
+        "cv": ["cv_object"],
+        "separability": [StrOptions({"own"}), POSITIVE],
+        "random_state": ["random_state"],
+    }
+
+    def _code(self, sample: Sample) -> np.ndarray:
+        return pair_code(sample.n_classes)
 
     def _kernel(self, X, repeats) -> Kernel:
         if self.tune is None and np.ndim(self.gamma) == 0:
             return super()._kernel(X, repeats)
         return self._with_gamma(1.0)  # every machine has its own
 
-    def _fit(self, sample: Sample) -> None:
-        X, codes, kernel = sample.X, sample.codes, sample.kernel
-        n = len(self.classes_)
-        pairs = list(zip(*np.triu_indices(n, 1), strict=True))
-        if self.tune is not None:
-            if self.tune not in ("dbtc", "cv"):
-                raise ValueError(f"tune must be None, 'dbtc' or 'cv', not {self.tune!r}")
-            both = [np.isin(codes, pair) for pair in pairs]
-            gamma, C = np.array([self._tuned(X[rows], codes[rows]) for rows in both]).T
-        else:
+    def _settle(self, sample: Sample) -> None:
+        if self.tune is not None and sample.bank is not None:
+            raise ValueError("tune chooses C and gamma, but the machines of a bank have theirs: leave tune=None")
+
+    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
+        n = sample.n_classes
+        if self.tune is None:
             gamma, C = pair_values(self.gamma, n, "gamma"), pair_values(self.C, n, "C")
-        kernels = [kernel] * len(pairs) if gamma is None else [self._with_gamma(g) for g in gamma]
-        measured = kernels if self.separability == "own" else [self._with_gamma(self.separability)] * len(pairs)
-        self.separability_ = dbtc_matrix(sample, measured)
-        self.gamma_ = _table(n, np.array([k.gamma for k in kernels]))
-        self.C_ = _table(n, np.broadcast_to(self.C if C is None else C, len(pairs)).astype(float))
-        own = None if gamma is None else kernels
-        self.machines_ = self._train(sample, pair_code(n), C, kernels=own)
-        self.graph_ = self._make_graph()
+        else:
+            both = [np.flatnonzero(row[sample.codes]) for row in code]
+            gamma, C = np.array([self._tuned(sample.X[rows], sample.codes[rows]) for rows in both]).T
+        special = {} if C is None else {"C": C}
+        return special if gamma is None else special | {"kernels": [self._with_gamma(g) for g in gamma]}
+
+    def _study(self, sample: Sample) -> None:
+        bank, n = self.machines_, sample.n_classes
+        kernels = bank.kernels or [bank.kernel] * len(bank.code)
+        self.gamma_, self.C_ = pair_table(n, np.array([k.gamma for k in kernels])), pair_table(n, bank.C)
+        if self.separability != "own":
+            kernels = [replace(kernels[0], gamma=float(self.separability))] * len(kernels)
+        self.separability_ = dbtc_matrix(sample, kernels)
 
     def _with_gamma(self, gamma: float) -> Kernel:
         return resolve(self.kernel, float(gamma), self.degree, self.coef0)
@@ -154,9 +194,7 @@ class AdaptiveDAGSVC(BankClassifier):
         A machine none of whose alphas is at its bound is the machine of every larger C, and is not trained again.
         """
         Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
-        folds = StratifiedKFold(
-            min(self.cv, int(np.bincount(y).min())), shuffle=True, random_state=self.random_state or 0
-        )
+        folds = StratifiedKFold(min(self.cv, int(np.bincount(y).min())), shuffle=True, random_state=self.random_state)
         K = X if kernel.name == "precomputed" else kernel(X, X)
         sign, right = 1.0 - 2.0 * y, np.zeros(len(Cs))
         for fit, held in folds.split(X, y):
@@ -170,17 +208,9 @@ class AdaptiveDAGSVC(BankClassifier):
     def _make_graph(self) -> DecisionGraph:
         return adaptive_graph(self.separability_)
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        own = {name: getattr(self, name) for name in ("separability_", "gamma_", "C_")}
-        return super()._arrays() | own
 
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
-        for name in ("separability_", "gamma_", "C_"):
-            setattr(self, name, arrays.pop(name))
-        super()._restore(arrays)
-
-
-def _table(n: int, values: np.ndarray) -> np.ndarray:
+def pair_table(n: int, values: np.ndarray) -> np.ndarray:
+    """Symmetric (n, n) table of one value a pair, 0 on the diagonal."""
     table = np.zeros((n, n))
     table[np.triu_indices(n, 1)] = values
     return table + table.T

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import Ballot
-from .base import BankClassifier
+from .base import BankClassifier, Sample
 
 CANDIDATES = 200  # random codes of which the one with the best separated words is kept
 
@@ -51,32 +53,48 @@ class ECOCSVC(BankClassifier):
 
     Parameters
     ----------
-    code : "dense", "sparse", or a matrix (n_machines, n_classes) of -1, 0, +1.
-    decoding : "loss" (hinge) or "hamming".
-    code_size : machines of a random code; None gives ceil(10 log2 N) dense or ceil(15 log2 N) sparse ones.
-    random_state : seeds the random code.
+    code : {"dense", "sparse"} or array-like of shape (n_machines, n_classes), default="dense"
+        A random code, or a matrix of -1, 0, +1, one row a machine.
+    decoding : {"loss", "hamming"}, default="loss"
+        Measure the distance to a word by hinge loss, or by Hamming distance of the signs.
+    code_size : int, default=None
+        Machines of a random code; None gives ceil(10 log2 N) dense or ceil(15 log2 N) sparse ones.
+    random_state : int, RandomState or None, default=None
+        Seed of the random code; None draws anew at every fit.
 
-    Else as in `BankClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import ECOCSVC
+    >>> code = [[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, -1]]
+    >>> ECOCSVC(gamma=1, code=code).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    ['a', 'c']
     """
 
     code: Any = "dense"
-    decoding: str = "loss"
+    decoding: Literal["loss", "hamming"] = "loss"
     code_size: int | None = None
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
 
-    def _code(self, n_classes: int) -> np.ndarray:
+    _parameter_constraints = BankClassifier._parameter_constraints | {
+        "code": [StrOptions({"dense", "sparse"}), "array-like"],
+        "decoding": [StrOptions({"loss", "hamming"})],
+        "code_size": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+
+    def _code(self, sample: Sample) -> np.ndarray:
+        n = sample.n_classes
         if isinstance(self.code, str):
-            if self.code not in ("dense", "sparse"):
-                raise ValueError(f"code must be 'dense', 'sparse' or a matrix, not {self.code!r}")
             sparse = self.code == "sparse"
-            size = self.code_size or int(np.ceil((15 if sparse else 10) * np.log2(n_classes)))
-            return random_code(n_classes, size, sparse, self.random_state)
+            size = self.code_size or int(np.ceil((15 if sparse else 10) * np.log2(n)))
+            if sample.bank is not None and sample.bank.code.shape == (size, n):
+                if sparse or (sample.bank.code != 0).all():
+                    return sample.bank.code  # any draw of this kind
+            return random_code(n, size, sparse, self.random_state)
         code = np.asarray(self.code, dtype=np.int8)
-        if code.ndim != 2 or code.shape[1] != n_classes or not np.isin(code, (-1, 0, 1)).all():
-            raise ValueError(f"code must be a matrix of -1, 0, +1 with {n_classes} columns, one a class")
+        if code.ndim != 2 or code.shape[1] != n or not np.isin(code, (-1, 0, 1)).all():
+            raise ValueError(f"code must be a matrix of -1, 0, +1 with {n} columns, one a class")
         return code
 
     def _make_graph(self) -> Ballot:
-        if self.decoding not in ("loss", "hamming"):
-            raise ValueError(f"decoding must be 'loss' or 'hamming', not {self.decoding!r}")
         return Ballot(self.machines_.code, hinge if self.decoding == "loss" else hamming)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Real
+from typing import Literal, Self
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import Cost, DecisionGraph, costs
 from ..machines import pair_code
-from .base import BankClassifier, Sample, outputs
+from .base import BankClassifier, Sample
 
 CELLS = 1_000_000  # states x machines compared at once: some tens of MB
 MEASURES = np.dtype([("i", int), ("j", int), ("purity", int), ("balance", int), ("score", float)])
@@ -84,34 +87,51 @@ def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGra
 class DCSVC(BankClassifier):
     """Divide and conquer: each step asks the machine that leaves fewest classes undecided, and drops what it rules out.
 
+    `decision_function` gives path margins: see `DecisionGraph.run`.
+
     Parameters
     ----------
-    threshold : theta, the share of a class that may fall on the wrong side before the class counts as undecided.
-    prefer : "balance" orders machines by purity, balance, score; "score" by score, purity, balance; then the first.
-    scale_pairs : standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
+    threshold : float, default=0.0
+        The paper's theta: share of a class that may fall on the wrong side before the class counts as undecided.
+    prefer : {"balance", "score"}, default="balance"
+        "balance" orders machines by purity, balance, score; "score" by score, purity, balance; then the first.
+    scale_pairs : bool, default=False
+        Standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
 
-    Attributes: `predictions_table_` (n_machines, n_classes, 2), `measures_` (one record a machine, all classes in
-    competition), else as in `BankClassifier`. `decision_function`: path margins.
+    Attributes
+    ----------
+    predictions_table_ : ndarray of shape (n_machines, n_classes, 2)
+        Share of each class's training rows that a machine gives to its first and to its second class.
+    measures_ : ndarray of shape (n_machines,)
+        Fields i, j, purity, balance and score of each machine, all classes in competition.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import DCSVC
+    >>> dc = DCSVC(kernel="linear").fit([[0], [1], [4], [5]], ["a", "b", "c", "d"])
+    >>> labels, cost = dc.predict_with_cost([[0.4], [4.9]])
+    >>> labels.tolist(), cost.binary_decisions.tolist()
+    (['a', 'd'], [2, 2])
     """
 
     threshold: float = 0.0
-    prefer: str = "balance"
+    prefer: Literal["balance", "score"] = "balance"
     scale_pairs: bool = False
 
-    def _code(self, n_classes: int) -> np.ndarray:
-        return pair_code(n_classes)
+    _saved = ("predictions_table_",)
+    _parameter_constraints = BankClassifier._parameter_constraints | {
+        "threshold": [Interval(Real, 0, 0.5, closed="left")],
+        "prefer": [StrOptions({"balance", "score"})],
+        "scale_pairs": ["boolean"],
+    }
 
-    def _fit(self, sample: Sample) -> None:
-        if self.prefer not in ("balance", "score"):
-            raise ValueError(f"prefer must be 'balance' or 'score', not {self.prefer!r}")
-        if not 0 <= self.threshold < 0.5:
-            raise ValueError(f"threshold is a share from 0 up to 0.5, not {self.threshold!r}")
-        super()._fit(sample)
+    def _code(self, sample: Sample) -> np.ndarray:
+        return pair_code(sample.n_classes)
 
     def _study(self, sample: Sample) -> None:
         belongs = np.eye(len(self.classes_))[sample.codes] * sample.mass[:, None]
         start, as_i = 0, 0.0
-        for f in outputs(self.machines_, sample.X):
+        for f in self._outputs(sample.X):
             as_i = as_i + (f >= 0).T.astype(float) @ belongs[start : start + len(f)]
             start += len(f)
         share = as_i / belongs.sum(axis=0)
@@ -123,14 +143,36 @@ class DCSVC(BankClassifier):
         return measures(self.predictions_table_, np.arange(len(self.classes_)), self.threshold)[1]
 
     def separation(self, threshold: float) -> float:
-        """Share of the table's entries that decide for one class up to `threshold` (Figure 10)."""
+        """Share of the table's entries that decide for one class up to a threshold (Figure 10).
+
+        Parameters
+        ----------
+        threshold : float
+            Share of a class that may fall on the wrong side.
+
+        Returns
+        -------
+        share : float
+            From 0 to 1.
+        """
         return float(np.mean(self.predictions_table_.max(axis=2) >= 1 - threshold))
 
-    def with_threshold(self, threshold: float, prefer: str | None = None) -> DCSVC:
-        """A fitted copy over the same machines with another threshold; nothing is trained again."""
-        other = type(self)(**(self.get_params() | {"threshold": threshold, "prefer": prefer or self.prefer}))
-        for name in ("classes_", "n_features_in_", "machines_", "predictions_table_"):
-            setattr(other, name, getattr(self, name))
+    def with_threshold(self, threshold: float, prefer: str | None = None) -> Self:
+        """Copy this fitted estimator with another threshold over the same machines.
+
+        Parameters
+        ----------
+        threshold : float
+            As the parameter `threshold`.
+        prefer : {"balance", "score"}, default=None
+            As the parameter `prefer`; None leaves it.
+
+        Returns
+        -------
+        other : object
+            The copy; nothing is trained again.
+        """
+        other = self._variant(threshold=threshold, prefer=prefer or self.prefer)
         other.graph_ = other._make_graph()
         return other
 
@@ -158,17 +200,10 @@ class DCSVC(BankClassifier):
         0.0 7.55
         0.05 6.21
         """
-        f = np.concatenate(list(outputs(self.machines_, self._rows(X))))
+        f = np.concatenate(list(self._outputs(self._rows(X))))
         for threshold in thresholds:
             labels, paths, _ = self.with_threshold(threshold).graph_.run(f)
             yield threshold, self.classes_[labels], costs(paths, self.machines_.coef)
 
     def _make_graph(self) -> DecisionGraph:
         return dcsvm_graph(self.predictions_table_, self.threshold, self.prefer)
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return super()._arrays() | {"table": self.predictions_table_}
-
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.predictions_table_ = arrays.pop("table")
-        super()._restore(arrays)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 
 from ..graphs import DecisionGraph
 from ..machines import pair_code, pair_index
@@ -65,51 +66,77 @@ def evaluate_list(f: np.ndarray, order: Sequence[int], n_classes: int) -> tuple[
 class DAGSVC(BankClassifier):
     """DAGSVM: two-class machines for all pairs, at the nodes of a DDAG. With kernel="linear", a Perceptron DDAG.
 
+    `decision_function` gives path margins: see `DecisionGraph.run`.
+
     Parameters
     ----------
-    order : the list: None for the order of `classes_`, a sequence of all class labels, or "random".
-    random_state : seeds order="random".
+    order : sequence of class labels or "random", default=None
+        The list; None is the order of `classes_`.
+    random_state : int, RandomState or None, default=None
+        Seed of order="random"; None draws anew at every fit.
 
-    `order_` holds the list as class labels. `decision_function`: path margins (`DecisionGraph.run`). Else as in
-    `BankClassifier`.
+    Attributes
+    ----------
+    order_ : ndarray of shape (n_classes,)
+        The list, as class labels.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import DAGSVC
+    >>> dag = DAGSVC(kernel="linear").fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> dag.predict([[0.4], [3.1]]).tolist()
+    ['a', 'c']
+    >>> labels, cost = dag.predict_with_cost([[0.4], [3.1]])
+    >>> cost.binary_decisions.tolist()
+    [2, 2]
     """
 
-    order: Any = None
-    random_state: Any = None
+    order: Sequence[Any] | np.ndarray | str | None = None
+    random_state: int | np.random.RandomState | None = None
 
-    def _code(self, n_classes: int) -> np.ndarray:
-        return pair_code(n_classes)
+    _saved = ("_list_",)
+    _parameter_constraints = BankClassifier._parameter_constraints | {
+        "order": ["array-like", StrOptions({"random"}), None],
+        "random_state": ["random_state"],
+    }
 
-    def _fit(self, sample: Sample) -> None:
-        self.order_ = self._list()
-        super()._fit(sample)
+    order_ = property(lambda self: self.classes_[self._list_], doc="The list, as class labels.")
 
-    def _list(self) -> np.ndarray:
+    def _settle(self, sample: Sample) -> None:
+        self._list_ = self._indices()
+
+    def _indices(self) -> np.ndarray:
+        """The list as class indices."""
         if self.order is None:
-            return self.classes_.copy()
-        if isinstance(self.order, str) and self.order == "random":
-            return check_random_state(self.random_state).permutation(self.classes_)
-        order = np.asarray(self.order)
-        if sorted(order.tolist(), key=str) != sorted(self.classes_.tolist(), key=str):
+            return np.arange(len(self.classes_))
+        if isinstance(self.order, str):
+            return check_random_state(self.random_state).permutation(len(self.classes_))
+        place = {c: k for k, c in enumerate(self.classes_.tolist())}
+        order = [place.get(c) for c in np.asarray(self.order).tolist()]
+        if set(order) != set(place.values()) or len(order) != len(place):
             raise ValueError(f"order must name each of the {len(self.classes_)} classes once, or be None or 'random'")
-        return order
+        return np.array(order)
+
+    def _code(self, sample: Sample) -> np.ndarray:
+        return pair_code(sample.n_classes)
 
     def _make_graph(self) -> DecisionGraph:
-        place = {c: k for k, c in enumerate(self.classes_.tolist())}
-        return ddag([place[c] for c in self.order_.tolist()], len(self.classes_))
+        return ddag(self._list_, len(self.classes_))
 
-    def with_order(self, order: Sequence[Any]) -> DAGSVC:
-        """A fitted copy over the same machines with another list; nothing is trained again."""
-        other = type(self)(**(self.get_params() | {"order": order}))
-        for name in ("classes_", "n_features_in_", "machines_"):
-            setattr(other, name, getattr(self, name))
-        other.order_ = other._list()
+    def with_order(self, order: Sequence[Any] | np.ndarray | str | None) -> Self:
+        """Copy this fitted estimator with another list over the same machines.
+
+        Parameters
+        ----------
+        order : sequence of class labels, "random" or None
+            The list, as the parameter `order`.
+
+        Returns
+        -------
+        other : object
+            The copy; nothing is trained again.
+        """
+        other = self._variant(order=order)
+        other._list_ = other._indices()
         other.graph_ = other._make_graph()
         return other
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return super()._arrays() | {"order": np.searchsorted(self.classes_, self.order_)}
-
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.order_ = self.classes_[arrays["order"]]
-        super()._restore(arrays)

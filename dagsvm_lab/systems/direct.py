@@ -8,13 +8,14 @@ has one machine a class, all trained together; there is no graph to walk, so eve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ..machines import Bank, rest_code
 from ..solvers.direct import CRAMMER_SINGER, WESTON_WATKINS, direct_qp, solve_direct
-from .base import KernelClassifier
+from .classifier import KernelClassifier, Sample
 
 SMALL = 256  # rows up to which the dual is solved to the last digit, so that weights equal repetition
 
@@ -23,29 +24,16 @@ SMALL = 256  # rows up to which the dual is solved to the last digit, so that we
 class DirectClassifier(KernelClassifier):
     """A class function f_m(x) = sum_i c_im k(x_i, x) + b_m for each class, trained by one dual.
 
-    Parameters as in `KernelClassifier`; `tol` is the largest violation of a row (solvers/direct.py), `max_iter`
-    limits the rounds, and BLAS has the threads: `n_jobs` starts no workers. The biases are penalised like weights
-    (Hsu and Lin 2002), so b_m = sum_i c_im. The decision function has one column a class, or for two classes
-    the difference of the two functions.
-
-    Attributes
-    ----------
-    classes_, n_features_in_ : as in scikit-learn; machines_ : the Bank, one machine a class, with the certificate
-        of the dual that all share.
-    support_ : unique support vectors, as sorted indices into the training set.
-    n_parameters_ : unique support vectors x inputs + nonzero coefficients (Platt's classifier size).
+    The biases are penalised like weights (Hsu and Lin 2002), so b_m = sum_i c_im. `tol` is the largest violation of a
+    row, `max_iter` limits the rounds, and `n_jobs` starts no workers: BLAS has the threads. `decision_function` gives
+    the class functions, for two classes their difference.
     """
 
-    _loss = CRAMMER_SINGER
+    _loss: ClassVar = CRAMMER_SINGER
 
-    def fit(self, X, y, sample_weight=None):
-        """This estimator, fitted to rows X with labels y."""
-        sample = self._prepare(X, y, sample_weight)
-        X, codes, kernel, weight = sample.X, sample.codes, sample.kernel, sample.weight
-        if not (np.isscalar(self.C) and self.C > 0 and self.tol > 0):
-            raise ValueError(f"C and tol must be positive numbers; got C={self.C!r}, tol={self.tol!r}")
+    def _fit(self, sample: Sample) -> None:
+        X, codes, kernel, weight, n_classes = sample.X, sample.codes, sample.kernel, sample.weight, sample.n_classes
         C = np.full(len(codes), float(self.C)) if weight is None else self.C * weight
-        n_classes = len(self.classes_)
 
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
             if kernel.name == "precomputed":
@@ -77,12 +65,12 @@ class DirectClassifier(KernelClassifier):
             converged=np.full(n_classes, dual.converged),
             n_inputs=X.shape[1],
             support_class=codes[support],
+            C=np.full(n_classes, float(self.C)),
+            labels="direct",
+            n_rows=len(codes),
         )
-        return self
 
-    support_ = property(lambda self: self.machines_.support, doc="Unique support vectors: indices of training rows.")
     n_iter_ = property(lambda self: max(1, int(self.machines_.n_iter[0])), doc="Rounds of the solver, at least 1.")
-    n_parameters_ = property(lambda self: int(self.machines_.n_parameters), doc="Platt's classifier size.")
 
     def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         scores = self.machines_.decision(X)
@@ -94,7 +82,11 @@ class DirectClassifier(KernelClassifier):
 class CrammerSingerSVC(DirectClassifier):
     """Crammer and Singer's machine: the own class must lead the best rival by 1.
 
-    Parameters and attributes as in `DirectClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import CrammerSingerSVC
+    >>> CrammerSingerSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    ['a', 'c']
     """
 
     _loss = CRAMMER_SINGER
@@ -103,7 +95,11 @@ class CrammerSingerSVC(DirectClassifier):
 class WestonWatkinsSVC(DirectClassifier):
     """Weston and Watkins's machine: the own class must lead every rival by 2.
 
-    Parameters and attributes as in `DirectClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import WestonWatkinsSVC
+    >>> WestonWatkinsSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    ['a', 'c']
     """
 
     _loss = WESTON_WATKINS

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import Ballot, largest, votes, won
 from ..machines import pair_code, rest_code
-from .base import BankClassifier, Sample
+from .base import POSITIVE, BankClassifier, Sample
 
 CHUNK = 1024  # rows whose distances to all others are held at once
 READINGS = {  # what a machine is told of a row with soft label y (Eq. 2), whose own class has the sign s
@@ -113,8 +116,6 @@ class Neighbourhood:
 
     def soft_labels(self, code: np.ndarray, among: str = "pair", reading: str = "soft") -> Callable:
         """Give soft(t, rows, sign), as `machines.train` wants it: labels y = 2 P(+|x) - 1 (Eq. 2), read as told."""
-        if reading not in READINGS:
-            raise ValueError(f"reading must be one of {', '.join(READINGS)}, not {reading!r}")
         read = READINGS[reading]
         return lambda t, rows, sign: read(2 * self.posterior(code[t], rows, among) - 1, sign)
 
@@ -138,38 +139,72 @@ def neighbourhood(sample: Sample, n_classes: int, k: int, bandwidth: float | Non
     return found
 
 
+SOFT = {
+    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "among": [StrOptions({"pair", "all"})],
+    "reading": [StrOptions(set(READINGS))],
+}
+
+
+def soft_words(est: Any) -> str:
+    """What a bank says of the soft labels that `est` gives its machines (`Bank.labels`)."""
+    width = getattr(est, "bandwidth", None)
+    what = f"windows of width {width:g}" if width else f"{est.n_neighbors} nearest among {est.among}"
+    return f"soft: {what}, read as {est.reading}"
+
+
+def soft_special(est: Any, sample: Sample, code: np.ndarray) -> dict[str, Any]:
+    """Arguments of `machines.train` for machines with the soft labels of `est`."""
+    near = neighbourhood(sample, sample.n_classes, est.n_neighbors, getattr(est, "bandwidth", None))
+    return {"soft": near.soft_labels(code, est.among, est.reading), "labels": soft_words(est)}
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class PosteriorSVC(BankClassifier):
     """Posterior-probability machines combined one-versus-one (votes) or one-versus-rest (largest output).
 
     Parameters
     ----------
-    strategy : "ovo" or "ovr" (the paper's OAO and OAA).
-    n_neighbors : k of the k-NN posterior, the point itself included; 1 gives the ordinary SVM.
-    among : "pair" looks for neighbours within the machine's classes, "all" among all classes.
-    reading : what a machine is told: "soft" the label y of Eq. 2; "sign" its sign alone; "agreeing" y, rows that their
-        neighbours contradict left out; "own" (s + y) / 2 = s P(s|x), the row's own sign s weakened, never turned.
-    bandwidth : width of Gaussian windows; a number replaces the k-NN estimate by the window estimate.
+    strategy : {"ovo", "ovr"}, default="ovo"
+        One-versus-one or one-versus-rest, the paper's OAO and OAA.
+    n_neighbors : int, default=11
+        k of the k-NN posterior, the point itself included; 1 gives the ordinary SVM.
+    among : {"pair", "all"}, default="pair"
+        Look for neighbours within the machine's classes, or among all classes.
+    reading : {"soft", "sign", "agreeing", "own"}, default="soft"
+        What a machine is told of a row with the sign s: the label y of Eq. 2; the sign of y alone; y, rows that their
+        neighbours contradict left out; or (s + y) / 2 = s P(s|x), the row's own sign weakened, never turned.
+    bandwidth : float, default=None
+        Width of Gaussian windows; a number replaces the k-NN estimate by the window estimate.
 
-    Else as in `BankClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import PosteriorSVC
+    >>> X, y = [[0], [1], [2], [5], [6], [7]], [0, 0, 0, 1, 1, 1]
+    >>> PosteriorSVC(n_neighbors=3).fit(X, y).predict([[1.5], [5.5]])
+    array([0, 1])
     """
 
-    strategy: str = "ovo"
+    strategy: Literal["ovo", "ovr"] = "ovo"
     n_neighbors: int = 11
-    among: str = "pair"
-    reading: str = "soft"
+    among: Literal["pair", "all"] = "pair"
+    reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
     bandwidth: float | None = None
 
-    def _fit(self, sample: Sample) -> None:
-        if self.strategy not in ("ovo", "ovr"):
-            raise ValueError(f"strategy must be 'ovo' or 'ovr', not {self.strategy!r}")
-        code = self._code(len(self.classes_))
-        near = neighbourhood(sample, len(self.classes_), self.n_neighbors, self.bandwidth)
-        self.machines_ = self._train(sample, code, soft=near.soft_labels(code, self.among, self.reading))
-        self.graph_ = self._make_graph()
+    _parameter_constraints = BankClassifier._parameter_constraints | SOFT | {
+        "strategy": [StrOptions({"ovo", "ovr"})],
+        "bandwidth": [POSITIVE, None],
+    }  # fmt: skip
 
-    def _code(self, n_classes: int) -> np.ndarray:
-        return pair_code(n_classes) if self.strategy == "ovo" or n_classes == 2 else rest_code(n_classes)
+    def _code(self, sample: Sample) -> np.ndarray:
+        n = sample.n_classes
+        return pair_code(n) if self.strategy == "ovo" or n == 2 else rest_code(n)
+
+    def _labels_kind(self) -> str:
+        return soft_words(self)
+
+    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
+        return soft_special(self, sample, code)
 
     def _make_graph(self) -> Ballot:
         one = self.strategy == "ovo"

@@ -6,16 +6,18 @@ goes to both children. Only the machines that the tree uses are kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import DecisionGraph
-from ..machines import Bank, pair_code, pair_index
-from .base import BankClassifier, Sample, outputs
-from .posterior import neighbourhood
+from ..machines import pair_code, pair_index
+from .base import BankClassifier, Sample
+from .posterior import SOFT, soft_special, soft_words
 
 PAIRS = ("centre", "fisher", "closest", "random")
 
@@ -66,79 +68,105 @@ def fisher_ratios(products: np.ndarray, spread: np.ndarray) -> np.ndarray:
 class TreeClassifier(BankClassifier):
     """A system whose graph is settled at fit, over just the machines that it uses."""
 
-    def _keep(self, bank: Bank, graph: DecisionGraph) -> None:
-        """Nothing; keeps the machines that the graph uses, renumbered."""
+    _saved = ("_nodes_", "_possible_")
+
+    def _keep(self, graph: DecisionGraph) -> None:
+        """Keep the machines that the graph uses, renumbered."""
         used = graph.machines_used
-        number = np.full(len(bank.code) + 1, -1)
+        number = np.full(len(self.machines_.code) + 1, -1)
         number[used] = np.arange(len(used))
-        self.machines_ = bank.select(used)
-        self._nodes = (number[graph.machine], graph.left, graph.right, graph.label, graph.possible)
-        self.graph_ = self._make_graph()
+        self.machines_ = self.machines_.select(used)
+        self._nodes_ = np.array([number[graph.machine], graph.left, graph.right, graph.label])
+        self._possible_ = graph.possible.copy()
 
     def _make_graph(self) -> DecisionGraph:
-        return DecisionGraph.from_arrays(*self._nodes, n_machines=len(self.machines_.code))
-
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return super()._arrays() | {f"node_{k}": part for k, part in enumerate(self._nodes)}
-
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self._nodes = tuple(arrays.pop(f"node_{k}") for k in range(5))
-        super()._restore(arrays)
+        return DecisionGraph.from_arrays(*self._nodes_, self._possible_, n_machines=len(self.machines_.code))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BinaryTreeSVC(TreeClassifier):
     """A binary tree of pair machines; BTS: pair="random", c-BTS: "centre", BTPPSVM: "fisher" with posterior=True.
 
+    `decision_function` gives path margins: see `DecisionGraph.run`.
+
     Parameters
     ----------
-    pair : a node's pair: "centre" (the two class means nearest the mean of the node's data), "fisher" (largest Fisher
-        ratio), "closest" (smallest), "random".
-    posterior : machines with soft labels; n_neighbors, among, reading : as in `PosteriorSVC`.
-    band : samples with |f| < band go both ways (larger: more accurate, larger tree).
-    follow : a class whose share on its smaller side is at most this goes with its majority.
-    routing : "samples" (a child has the samples routed to it) or "classes" (a class goes whole, one way or both).
-    retrain : with routing="classes": the pair machine only parts the classes; then a machine is trained anew between
-        the classes that go right and those that go left, without those that go both ways, and takes its place.
-    max_nodes : limit of the tree's size.
-    random_state : seeds pair="random".
+    pair : {"centre", "fisher", "closest", "random"}, default="centre"
+        A node's pair: the two class means nearest the mean of the node's data, the pair with the largest or the
+        smallest Fisher ratio, or a random one.
+    posterior : bool, default=False
+        Train the machines on soft labels, as `PosteriorSVC` does.
+    n_neighbors : int, default=11
+        As in `PosteriorSVC`.
+    among : {"pair", "all"}, default="pair"
+        As in `PosteriorSVC`.
+    reading : {"soft", "sign", "agreeing", "own"}, default="soft"
+        As in `PosteriorSVC`.
+    band : float, default=0.0
+        Samples with |f| < band go both ways: a larger band is more accurate and makes a larger tree.
+    follow : float, default=0.0
+        A class whose share on its smaller side is at most this goes with its majority.
+    routing : {"samples", "classes"}, default="samples"
+        A child has the samples that were routed to it, or a class goes whole, one way or both.
+    retrain : bool, default=False
+        With routing="classes", the pair's machine only parts the classes; then a machine is trained anew between those
+        that go right and those that go left, without those that go both ways, and takes its place.
+    max_nodes : int, default=200_000
+        Limit of the tree's size.
+    random_state : int, RandomState or None, default=None
+        Seed of pair="random"; None draws anew at every fit.
 
-    `decision_function`: path margins. Else as in `BankClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import BinaryTreeSVC
+    >>> tree = BinaryTreeSVC(kernel="linear").fit([[0], [1], [4], [5]], ["a", "b", "c", "d"])
+    >>> labels, cost = tree.predict_with_cost([[0.4], [4.9]])
+    >>> labels.tolist(), cost.binary_decisions.tolist()
+    (['a', 'd'], [2, 2])
     """
 
-    pair: str = "centre"
+    pair: Literal["centre", "fisher", "closest", "random"] = "centre"
     posterior: bool = False
     n_neighbors: int = 11
-    among: str = "pair"
+    among: Literal["pair", "all"] = "pair"
     band: float = 0.0
     follow: float = 0.0
-    routing: str = "samples"
-    reading: str = "soft"
+    reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
+    routing: Literal["samples", "classes"] = "samples"
     retrain: bool = False
     max_nodes: int = 200_000
-    random_state: Any = None
+    random_state: int | np.random.RandomState | None = None
 
-    def _fit(self, sample: Sample) -> None:
-        if self.pair not in PAIRS:
-            raise ValueError(f"pair must be one of {', '.join(PAIRS)}, not {self.pair!r}")
-        if self.routing not in ("samples", "classes"):
-            raise ValueError(f"routing must be 'samples' or 'classes', not {self.routing!r}")
+    _parameter_constraints = BankClassifier._parameter_constraints | SOFT | {
+        "pair": [StrOptions(set(PAIRS))],
+        "posterior": ["boolean"],
+        "band": [Interval(Real, 0, None, closed="left")],
+        "follow": [Interval(Real, 0, 1, closed="both")],
+        "routing": [StrOptions({"samples", "classes"})],
+        "retrain": ["boolean"],
+        "max_nodes": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }  # fmt: skip
+
+    def _settle(self, sample: Sample) -> None:
         if self.retrain and self.routing != "classes":
             raise ValueError("retrain=True needs routing='classes'")
-        bank = self._machines(sample, pair_code(len(self.classes_)))
-        graph = self.grow(sample, np.concatenate(list(outputs(bank, sample.X))))
-        self._keep(*(self.retrained(sample, graph) if self.retrain else (bank, graph)))
 
-    def _machines(self, sample: Sample, code: np.ndarray, anew: bool = False) -> Bank:
-        """Trained machines of `code`, with soft labels if the tree is a posterior one."""
-        soft = None
-        if self.posterior and (anew or not hasattr(self, "_given")):
-            near = neighbourhood(sample, code.shape[1], self.n_neighbors)
-            soft = near.soft_labels(code, self.among, self.reading)
-        return self._train(sample, code, anew=anew, soft=soft)
+    def _code(self, sample: Sample) -> np.ndarray:
+        return pair_code(sample.n_classes)
 
-    def retrained(self, sample: Sample, graph: DecisionGraph) -> tuple[Bank, DecisionGraph]:
-        """A bank trained anew for a graph of whole classes, and the graph over it.
+    def _labels_kind(self) -> str:
+        return soft_words(self) if self.posterior else "hard"
+
+    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
+        return soft_special(self, sample, code) if self.posterior else {}
+
+    def _study(self, sample: Sample) -> None:
+        graph = self.grow(sample, np.concatenate(list(self._outputs(sample.X))))
+        self._keep(self._retrained(sample, graph) if self.retrain else graph)
+
+    def _retrained(self, sample: Sample, graph: DecisionGraph) -> DecisionGraph:
+        """Train machines anew for a graph of whole classes; the graph over them.
 
         A node's machine gets +1 for the classes that go only right there and -1 for those that go only left; its own
         pair is among them, so neither side is empty. Nodes that ask for the same machine share it.
@@ -148,21 +176,35 @@ class BinaryTreeSVC(TreeClassifier):
         code, number = np.unique(code, axis=0, return_inverse=True)
         machine = np.full(graph.n_nodes, -1)
         machine[inner] = number.ravel()
+        if np.ndim(sample.C):  # a bank's, the same for every machine
+            sample = replace(sample, C=np.unique(sample.C).item())
+        self.machines_ = self._train(sample, code, **self._special(sample, code))
         nodes = machine, graph.left, graph.right, graph.label, graph.possible
-        return self._machines(sample, code, anew=True), DecisionGraph.from_arrays(*nodes, n_machines=len(code))
+        return DecisionGraph.from_arrays(*nodes, n_machines=len(code))
 
     def grow(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
-        """The tree over all pairs, from their outputs f on the sample's rows: many trees can share one bank."""
-        codes, mass, geometry = sample.codes, sample.mass, Geometry(sample)
-        n = int(codes.max()) + 1
+        """The tree over all pairs, from their outputs f on the sample's rows: many trees can share one bank.
+
+        Parameters
+        ----------
+        sample : Sample
+            Checked training data.
+        f : ndarray of shape (n_samples, n_machines)
+            Outputs of all pairs' machines.
+
+        Returns
+        -------
+        graph : DecisionGraph
+            The whole tree.
+        """
+        codes, mass, geometry, n = sample.codes, sample.mass, Geometry(sample), sample.n_classes
         rng = check_random_state(self.random_state)
         groups: dict[Any, Group] = {}
 
         def group(rows: np.ndarray) -> Any:
             classes, counts = np.unique(codes[rows], return_counts=True)
-            made = Group(rows, classes, counts)
-            key = frozenset(classes.tolist()) if self.routing == "classes" else id(made)
-            groups.setdefault(key, made)
+            key = frozenset(classes.tolist()) if self.routing == "classes" else len(groups)
+            groups.setdefault(key, Group(rows, classes, counts))
             return key
 
         def rule(key: Any) -> tuple:
@@ -217,36 +259,51 @@ class BinaryTreeSVC(TreeClassifier):
 class DecisionTreeSVC(TreeClassifier):
     """The four decision-tree SVMs of Takahashi and Abe (2002): N - 1 machines, each between two groups of classes.
 
+    `decision_function` gives path margins: see `DecisionGraph.run`.
+
     Parameters
     ----------
-    separate : "one" splits off the class farthest from its nearest neighbour (types 1 and 3); "many" splits the classes
-        into the two groups left when nearest groups are merged (types 2 and 4).
-    distance : "euclidean" between class means (types 1 and 2) or "mahalanobis", the larger of a pair's two (3 and 4).
+    separate : {"one", "many"}, default="one"
+        "one" splits off the class farthest from its nearest neighbour (types 1 and 3); "many" splits the classes into
+        the two groups left when nearest groups are merged (types 2 and 4).
+    distance : {"euclidean", "mahalanobis"}, default="euclidean"
+        Distance between class means (types 1 and 2), or the larger Mahalanobis distance of a pair's two (3 and 4).
 
-    `decision_function`: path margins. Else as in `BankClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import DecisionTreeSVC
+    >>> tree = DecisionTreeSVC(kernel="linear").fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> tree.machines_.code.tolist()
+    [[-1, -1, 1], [1, -1, 0]]
     """
 
-    separate: str = "one"
-    distance: str = "euclidean"
+    separate: Literal["one", "many"] = "one"
+    distance: Literal["euclidean", "mahalanobis"] = "euclidean"
 
-    def _fit(self, sample: Sample) -> None:
-        if self.separate not in ("one", "many") or self.distance not in ("euclidean", "mahalanobis"):
-            raise ValueError("separate must be 'one' or 'many', distance 'euclidean' or 'mahalanobis'")
-        splits = self._splits(class_distances(sample, self.distance))
-        n = len(self.classes_)
-        code = np.zeros((len(splits), n), dtype=np.int8)
-        for t, (a, b) in enumerate(splits.values()):
+    _parameter_constraints = BankClassifier._parameter_constraints | {
+        "separate": [StrOptions({"one", "many"})],
+        "distance": [StrOptions({"euclidean", "mahalanobis"})],
+    }
+
+    def _settle(self, sample: Sample) -> None:
+        self._splits_ = self._splits(class_distances(sample, self.distance))
+
+    def _code(self, sample: Sample) -> np.ndarray:
+        code = np.zeros((len(self._splits_), sample.n_classes), dtype=np.int8)
+        for t, (a, b) in enumerate(self._splits_.values()):
             code[t, list(a)], code[t, list(b)] = 1, -1
-        number = {state: t for t, state in enumerate(splits)}
+        return code
+
+    def _study(self, sample: Sample) -> None:
+        n, number = sample.n_classes, {state: t for t, state in enumerate(self._splits_)}
 
         def rule(state: frozenset) -> tuple:
             if len(state) == 1:
                 return "leaf", next(iter(state))
-            a, b = splits[state]
+            a, b = self._splits_[state]
             return "node", number[state], b, a
 
-        graph = DecisionGraph(frozenset(range(n)), rule, lambda s: s, n_classes=n, n_machines=len(code)).grow()
-        self._keep(self._train(sample, code), graph)
+        self._keep(DecisionGraph(frozenset(range(n)), rule, lambda s: s, n_classes=n, n_machines=len(number)).grow())
 
     def _splits(self, distance: np.ndarray) -> dict[frozenset, tuple[frozenset, frozenset]]:
         """Every group of classes met from the root down, with its two parts."""

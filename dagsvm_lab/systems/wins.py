@@ -9,49 +9,92 @@ import numpy as np
 
 from ..graphs import Ballot, summed, votes, won
 from ..machines import pair_code
-from .base import BankClassifier, Sample, outputs
+from .base import BankClassifier, Sample
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MaxWinsSVC(BankClassifier):
     """Every pair's machine casts a vote; the class with most votes wins.
 
+    `decision_function` gives votes plus the summed margin squeezed into (-1/3, 1/3).
+
     Parameters
     ----------
-    break_ties : False gives a tie to its first class (as LIBSVM does), True to the one with the largest score.
-    scale_pairs : standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
+    break_ties : bool, default=False
+        False gives a tie to its first class, as LIBSVM does, True to the one with the largest score.
+    scale_pairs : bool, default=False
+        Standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
 
-    `decision_function`: votes plus the summed margin squeezed into (-1/3, 1/3). Else as in `BankClassifier`.
+    Examples
+    --------
+    >>> from dagsvm_lab import MaxWinsSVC
+    >>> MaxWinsSVC(kernel="linear").fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    ['a', 'c']
     """
 
     break_ties: bool = False
     scale_pairs: bool = False
 
-    def _code(self, n_classes: int) -> np.ndarray:
-        return pair_code(n_classes)
+    _parameter_constraints = BankClassifier._parameter_constraints | {
+        "break_ties": ["boolean"],
+        "scale_pairs": ["boolean"],
+    }
+
+    def _code(self, sample: Sample) -> np.ndarray:
+        return pair_code(sample.n_classes)
 
     def _make_graph(self) -> Ballot:
         return Ballot(self.machines_.code, votes, None if self.break_ties else won)
 
     def tied(self, X) -> np.ndarray:
-        """Whether each row's most votes go to more than one class."""
-        counts = _won(self, X)
+        """Tell the rows whose most votes go to more than one class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        tied : ndarray of bool of shape (n_samples,)
+            Whether the row is tied.
+        """
+        counts = self._won(self._rows(X))
         return (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1
+
+    def _won(self, X: np.ndarray) -> np.ndarray:
+        """Pairs won by each class, for checked rows."""
+        return np.concatenate([won(f, self.machines_.code) for f in self._outputs(X)])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AndGateSVC(MaxWinsSVC):
     """The class that every one of its machines accepts; where there is none, the row is unclassified.
 
+    `decision_function` gives the summed margin squeezed into (-1, 1), plus 2 for the accepted class.
+
     Parameters
     ----------
-    unclassified_label : answer for unclassified rows; None gives the class with the largest summed margin instead.
+    unclassified_label : object, default=None
+        Answer for unclassified rows; None gives the class with the largest summed margin instead.
 
-    `unclassified(X)` marks those rows; `unclassified_share_` is their share of the training rows. `decision_function`:
-    summed margin squeezed into (-1, 1), plus 2 for the accepted class. Else as in `BankClassifier`.
+    Attributes
+    ----------
+    unclassified_share_ : float
+        Share of the training rows that are unclassified.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import AndGateSVC
+    >>> gate = AndGateSVC(kernel="linear").fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> gate.unclassified([[0.4], [3.1]]).tolist()
+    [False, False]
     """
 
     unclassified_label: Any = None
+
+    _saved = ("unclassified_share_",)
+    _parameter_constraints = MaxWinsSVC._parameter_constraints | {"unclassified_label": "no_validation"}
 
     def _study(self, sample: Sample) -> None:
         self.unclassified_share_ = float(np.average(self._unclassified(sample.X), weights=sample.mass))
@@ -60,10 +103,21 @@ class AndGateSVC(MaxWinsSVC):
         return Ballot(self.machines_.code, accepted)
 
     def _unclassified(self, X: np.ndarray) -> np.ndarray:
-        return _won(self, X, checked=True).max(axis=1) < len(self.classes_) - 1
+        return self._won(X).max(axis=1) < len(self.classes_) - 1
 
     def unclassified(self, X) -> np.ndarray:
-        """Whether each row is accepted by all machines of no class."""
+        """Tell the rows that no class wins outright.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        unclassified : ndarray of bool of shape (n_samples,)
+            Whether every class is refused by one of its machines.
+        """
         return self._unclassified(self._rows(X))
 
     def _named(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -76,21 +130,8 @@ class AndGateSVC(MaxWinsSVC):
         labels[self._unclassified(X)] = self.unclassified_label
         return labels
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return super()._arrays() | {"unclassified_share": np.array(self.unclassified_share_)}
-
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._restore(arrays)
-        self.unclassified_share_ = float(arrays["unclassified_share"])
-
 
 def accepted(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: its summed margin squeezed into (-1, 1), plus 2 where all its machines accept it."""
     margin = summed(f, code)
     return margin / (np.abs(margin) + 1) + 2.0 * (won(f, code) == code.shape[1] - 1)
-
-
-def _won(est: BankClassifier, X, checked: bool = False) -> np.ndarray:
-    """Pairs won by each class, for the rows of X."""
-    X = X if checked else est._rows(X)
-    return np.concatenate([won(f, est.machines_.code) for f in outputs(est.machines_, X)])

@@ -1,0 +1,87 @@
+"""Drawings of decision graphs: layers downwards, the classes still possible beside each node, one row's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..graphs import DecisionGraph
+
+
+def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.ndarray | None = None,
+         path: np.ndarray | None = None, states: bool = True, size: float = 9) -> None:  # fmt: skip
+    """Draw the whole graph in layers on `ax`.
+
+    Parameters
+    ----------
+    graph : DecisionGraph
+        The graph; it is grown to its last node.
+    ax : matplotlib Axes
+        Where to draw.
+    names : sequence, optional
+        Names of the classes; by default their indices.
+    code : ndarray of shape (n_machines, n_classes), optional
+        Coding matrix, which names the two sides of each node's machine.
+    path : ndarray of shape (n_machines,), optional
+        Machine outputs of one row, whose way through the graph is drawn in colour.
+    states : bool, default=True
+        Write the classes still possible under each node.
+    size : float, default=9
+        Font size.
+    """
+    names = [str(c) for c in (names if names is not None else range(graph.n_classes))]
+    place, text = layout(graph), _texts(graph, names, code)
+    on_way = way(graph, path) if path is not None else []
+    taken = set(zip(on_way, on_way[1:], strict=False))
+    for k in np.flatnonzero(graph.machine >= 0):
+        for child in (graph.left[k], graph.right[k]):
+            look = dict(color="C3", lw=2.2) if (k, child) in taken else dict(color="0.7", lw=0.9)
+            ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
+    for k in range(graph.n_nodes):
+        leaf = graph.machine[k] < 0
+        box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
+        box |= dict(ec="C3", lw=1.6) if k in on_way else dict(ec="0.4", lw=0.8)
+        ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3, bbox=box)
+        if states and not leaf:
+            left = " ".join(names[c] for c in np.flatnonzero(graph.possible[k]))
+            under = dict(xytext=(0, -1.35 * size), textcoords="offset points", ha="center", va="top")
+            white = dict(fc="white", ec="none", pad=0.4, alpha=0.85)
+            ax.annotate(left, place[k], fontsize=0.78 * size, color="0.35", zorder=3, bbox=white, **under)
+    ax.set_axis_off()
+    ax.margins(0.08)
+
+
+def way(graph: DecisionGraph, f: np.ndarray) -> list[int]:
+    """The nodes that a row with machine outputs f meets, root and leaf included."""
+    return [0, *(int(children[0]) for *_, children in graph.steps(1, lambda rows, machines: f[machines]))]
+
+
+def layout(graph: DecisionGraph) -> np.ndarray:
+    """Place (x, y) of each node: layers downwards; within a layer, nodes in the order their parents ask for."""
+    depth = graph.depth()
+    place, wish = np.zeros((graph.n_nodes, 2)), np.zeros(graph.n_nodes)
+    last, full = depth.max(), graph.n_nodes == 2 ** (depth.max() + 1) - 1
+    for layer in range(last + 1):
+        nodes = np.flatnonzero(depth == layer)
+        nodes = nodes[np.argsort(wish[nodes], kind="stable")]
+        width = 2.0 ** max(last - layer - 2, 0) if full else 1.0
+        for rank, k in enumerate(nodes):
+            x = (rank - (len(nodes) - 1) / 2) * width
+            place[k] = x, -layer
+            if graph.machine[k] >= 0:
+                for child, side in ((graph.left[k], -0.5), (graph.right[k], 0.5)):
+                    wish[child] = x + side if wish[child] == 0 else (wish[child] + x + side) / 2
+    return place
+
+
+def _texts(graph: DecisionGraph, names: list[str], code: np.ndarray | None) -> list[str]:
+    """What is written at each node: the class of a leaf, the two sides of a machine."""
+
+    def sides(t: int) -> str:
+        if code is None:
+            return f"machine {t}"
+        return " vs ".join(",".join(names[c] for c in np.flatnonzero(code[t] == sign)) for sign in (1, -1))
+
+    return [sides(t) if t >= 0 else names[c] for t, c in zip(graph.machine, graph.label, strict=True)]

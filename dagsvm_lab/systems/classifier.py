@@ -1,0 +1,356 @@
+"""A kernel classifier as scikit-learn knows it: parameters, validation, fitting that is all or nothing, answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import cleandoc
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from ..graphs import Cost, costs
+from ..kernels import NAMES, Kernel, resolve
+from ..machines import Bank
+from .stored import Stored
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+SHARED = ("Parameters", "Attributes")  # sections of a docstring that a subclass inherits
+
+
+def inherited(doc: str, parent: str) -> str:
+    """The docstring `doc` with the entries of its parent's Parameters and Attributes before its own."""
+
+    def split(text: str) -> dict[str, str]:
+        title, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", "\n\n" + cleandoc(text) + "\n")
+        return {"": title.strip()} | dict(zip(parts[::2], (part.rstrip() for part in parts[1::2]), strict=True))
+
+    def entries(section: str) -> dict[str, str]:
+        return {e.split(" :")[0]: e.rstrip() for e in re.split(r"\n(?=\S)", section) if e}
+
+    own, theirs = split(doc), split(parent)
+    for name in SHARED:
+        merged = entries(theirs.get(name, "")) | entries(own.pop(name, ""))
+        if merged:
+            own[name] = "\n".join(merged.values())
+    rank = ["", *SHARED]
+    names = sorted(own, key=lambda name: rank.index(name) if name in rank else len(rank))
+    return "\n\n".join(f"{name}\n{'-' * len(name)}\n{own[name]}" if name else own[name] for name in names) + "\n"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Checked training data: rows, class indices, kernel, and what weighs them (None where all weights are one)."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    kernel: Kernel
+    repeats: np.ndarray | None  # sample_weight: how often each row counts
+    class_weight: np.ndarray | None  # one a class
+    C: Any = 1.0  # bound of the dual variables, a number or one a machine
+    bank: Bank | None = None  # machines that are trained on these rows already
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.codes.max()) + 1
+
+    @property
+    def mass(self) -> np.ndarray:
+        """How often each row counts."""
+        return np.ones(len(self.codes)) if self.repeats is None else self.repeats
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """Factor of each row's upper bound C."""
+        if self.class_weight is None:
+            return self.repeats
+        of_class = self.class_weight[self.codes]
+        return of_class if self.repeats is None else of_class * self.repeats
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
+    """A kernel classifier with scikit-learn's interface; the parameters mean what they mean in scikit-learn's SVC.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Upper bound of the dual variables, times `class_weight` and `sample_weight`.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        Kernel; a callable takes two arrays of rows and gives the block of their kernel values.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Factor in the kernel: "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features.
+    degree : int, default=3
+        Degree of the polynomial kernel (gamma x.y + coef0) ** degree.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions (LIBSVM's stopping quantity) that counts as solved.
+    solver : {"smo", "qp"}, default="smo"
+        "smo" decomposes in NumPy; "qp" solves each dual exactly with cvxopt, for small data.
+    n_jobs : int, default=None
+        Jobs that train and predict in parallel, as in joblib: None is one, -1 all processors.
+    cache_size : float, default=2000
+        Kernel cache in MB.
+    max_iter : int, default=-1
+        Limit of a machine's solver steps, -1 for none.
+    class_weight : dict or "balanced", default=None
+        Factor of C for each class.
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_features_in_ : int
+        Number of inputs.
+    machines_ : Bank
+        The trained two-class machines: support vectors, coefficients and each machine's certificate.
+    n_iter_ : int or ndarray of shape (n_machines,)
+        Steps of the solver.
+    support_ : ndarray of shape (n_support,)
+        Unique support vectors, as sorted indices into the training set.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        Their rows; of shape (0, 0) if the kernel is precomputed.
+    n_support_ : ndarray of shape (n_classes,)
+        Their number in each class.
+    dual_coef_ : csr_matrix of shape (n_machines, n_support)
+        Coefficients: machine t answers f(x) = sum_i dual_coef_[t, i] k(support_vectors_[i], x) + intercept_[t],
+        positive for its first class.
+    intercept_ : ndarray of shape (n_machines,)
+        The machines' constants.
+    coef_ : ndarray of shape (n_machines, n_features)
+        Weights of the inputs; only there if the kernel is linear.
+    n_parameters_ : int
+        Platt's classifier size: unique support vectors x inputs + nonzero coefficients.
+    """
+
+    C: float | Any = 1.0
+    kernel: str | Callable[..., Any] = "rbf"
+    gamma: str | float | Any = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    tol: float = 1e-3
+    solver: Literal["smo", "qp"] = "smo"
+    n_jobs: int | None = None
+    cache_size: float = 2000
+    max_iter: int = -1
+    class_weight: dict | Literal["balanced"] | None = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list]] = {
+        "C": [POSITIVE],
+        "kernel": [StrOptions(set(NAMES)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), POSITIVE],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [POSITIVE],
+        "solver": [StrOptions({"smo", "qp"})],
+        "n_jobs": [None, Integral],
+        "cache_size": [POSITIVE],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init_subclass__(cls, **more) -> None:
+        super().__init_subclass__(**more)
+        parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, KernelClassifier)), None)
+        if cls.__doc__ and parent:
+            cls.__doc__ = inherited(cls.__doc__, parent)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def fit(self, X, y, sample_weight=None) -> Self:
+        """Train the machines and settle how they are asked.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, or their kernel matrix if the kernel is precomputed.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        self : object
+            This estimator. If fitting fails or is interrupted it stays as it was.
+        """
+        return self._become(X, y, sample_weight)
+
+    def _become(self, X, y, sample_weight, bank: Bank | None = None) -> Self:
+        """Fit a draft and take over its state at the end."""
+        self._validate_params()
+        draft = self._unfitted()
+        draft._fit(draft._prepare(X, y, sample_weight, bank))
+        self.__dict__ = draft.__dict__
+        return self
+
+    def _unfitted(self) -> Self:
+        """A copy with the parameters alone."""
+        other = object.__new__(type(self))
+        other.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
+        return other
+
+    def _variant(self, **state) -> Self:
+        """A fitted copy with other parameters or attributes."""
+        check_is_fitted(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self) | state)
+        other._validate_params()
+        return other
+
+    def _fit(self, sample: Sample) -> None:
+        """Set the fitted attributes of this draft."""
+        raise NotImplementedError
+
+    def _prepare(self, X, y, sample_weight, bank: Bank | None = None) -> Sample:
+        """The checked training data; sets classes_ and n_features_in_."""
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"the number of classes has to be greater than one; got {len(self.classes_)} class")
+        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+            raise ValueError("a precomputed kernel must be a square matrix at fit")
+        repeats = of_class = None
+        if sample_weight is not None:
+            repeats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if len(np.unique(codes[repeats > 0])) < 2:
+                raise ValueError(
+                    "the rows with a positive sample weight are of fewer than two classes, one class or none"
+                )
+        if self.class_weight is not None:
+            of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=repeats)
+        if bank is None:
+            return Sample(X, codes, self._kernel(X, repeats), repeats, of_class, self.C)
+        return Sample(X, codes, bank.kernel, repeats, of_class, bank.C, bank)
+
+    def _kernel(self, X: np.ndarray, repeats: np.ndarray | None) -> Kernel:
+        """The kernel to train with; gamma="scale" counts a row as often as its sample weight says."""
+        gamma = self.gamma
+        if isinstance(gamma, str) and gamma == "scale" and repeats is not None and self.kernel != "precomputed":
+            share = repeats / repeats.sum()
+            mean = share @ X.mean(axis=1)
+            variance = share @ ((X - mean) ** 2).mean(axis=1)
+            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return resolve(self.kernel, gamma, self.degree, self.coef0, X)
+
+    def _rows(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, order="C", reset=False)
+
+    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
+        """Class indices, paths and scores of the rows of X."""
+        raise NotImplementedError
+
+    def _labels(self, X: np.ndarray) -> np.ndarray:
+        """Class indices of the rows of X."""
+        return self._answer(X)[0]
+
+    def _named(self, X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Class labels of the rows of X whose class indices are `labels`."""
+        return self.classes_[labels]
+
+    support_ = property(lambda self: self.machines_.support, doc="Unique support vectors: indices of training rows.")
+    n_support_ = property(lambda self: np.bincount(self.machines_.support_class, minlength=len(self.classes_)),
+                          doc="Unique support vectors in each class.")  # fmt: skip
+    dual_coef_ = property(lambda self: self.machines_.coef, doc="Coefficients of the machines, one sparse row each.")
+    intercept_ = property(lambda self: self.machines_.bias, doc="Constants of the machines.")
+    n_parameters_ = property(lambda self: int(self.machines_.n_parameters), doc="Platt's classifier size.")
+
+    @property
+    def support_vectors_(self) -> np.ndarray:
+        """Rows of the unique support vectors."""
+        vectors = self.machines_.vectors
+        return np.empty((0, 0)) if vectors is None else vectors
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the inputs in each machine, if the kernel is linear."""
+        bank = self.machines_
+        if bank.kernel.name != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        scales = [k.widths or (1.0,) * bank.n_inputs for k in bank.kernels or [bank.kernel] * len(bank.code)]
+        return bank.coef @ bank.vectors / np.array(scales) ** 2
+
+    def predict(self, X) -> np.ndarray:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, or their kernel values with the training rows if the kernel is precomputed.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        X = self._rows(X)
+        return self._named(X, self._labels(X))
+
+    def decision_function(self, X) -> np.ndarray:
+        """Score each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The answer has the largest score; with two classes, the score of the second.
+        """
+        scores = self._answer(self._rows(X))[2]
+        return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores
+
+    def predict_with_cost(self, X) -> tuple[np.ndarray, Cost]:
+        """Predict the class of each row and count what finding it cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Class labels.
+        cost : Cost
+            Binary decisions, kernel evaluations and support vectors, one integer a row each.
+        """
+        X = self._rows(X)
+        labels, paths, _ = self._answer(X)
+        return self._named(X, labels), costs(paths, self.machines_.coef)
+
+    def decision_path(self, X) -> sparse.csr_matrix:
+        """List the machines that each row met.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        paths : csr_matrix of shape (n_samples, n_machines)
+            1 where a row met a machine.
+        """
+        return self._answer(self._rows(X))[1]
