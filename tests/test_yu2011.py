@@ -96,7 +96,7 @@ def test_validation_skips_only_what_would_come_out_the_same():
     part = yu.split("iris")
     rows = part.y > 0
     X, y = part.X[rows], part.y[rows] - 1
-    est, kernel = AdaptiveDAGSVC(Cs=2.0 ** np.arange(8, -4, -2), tol=1e-8, cv=4), Kernel("rbf", 2.0)
+    est, kernel = AdaptiveDAGSVC(Cs=2.0 ** np.arange(8, -4, -2), tol=1e-8, cv=4, random_state=0), Kernel("rbf", 2.0)
     Cs, accuracy = est.validation_curve(X, y, kernel)
     assert Cs.tolist() == sorted(Cs)
     from sklearn.model_selection import StratifiedKFold

@@ -106,7 +106,7 @@ class BankClassifier(KernelClassifier):
         if bank.code.shape[1] != sample.n_classes:
             reason = f"it tells {bank.code.shape[1]} classes apart, y has {sample.n_classes}"
         elif not np.array_equal(bank.code, code):
-            reason = "it has other machines than this system asks"
+            reason = "the system asks other machines"
         elif bank.labels == "direct" or kind not in (None, bank.labels):
             reason = f"its machines learnt labels of the kind {bank.labels!r}, not {kind or 'hard'!r}"
         elif (self.kernel == "precomputed") != (bank.vectors is None) or bank.n_inputs != sample.X.shape[1]:
