@@ -6,13 +6,18 @@ themselves, which the page evaluates.
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from ..graphs import DecisionGraph
 from ..machines import pair_code
+from ..report.record import QUIET, project_root
 
 
 def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dict:
@@ -131,3 +136,24 @@ def sample(y: Sequence, each: int, seed: int = 0) -> np.ndarray:
     """Choose `each` rows of every class, in order."""
     rng, y = np.random.default_rng(seed), np.asarray(y)
     return np.sort(np.concatenate([rng.permutation(np.flatnonzero(y == c))[:each] for c in np.unique(y)]))
+
+
+def interactive(kind: str, data: object, height: int = 640) -> None:
+    """Display a thing to touch ("walk", "plane" or "bound") in JupyterLab; a line of text stands for it in a batch.
+
+    The page's own scripts are put into a frame of their own, so nothing is fetched and no widget needs installing.
+    """
+    from IPython.display import HTML, display
+
+    if QUIET in os.environ:
+        print(f"{kind}: run this cell in JupyterLab, or open the page of things to touch")
+        return
+    folder = project_root() / "notebooks" / "site" / "_static"
+    parts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in ("parts", kind)]
+    code = re.sub(r"^(import .*|export (?=function|const))", "", "\n".join(parts), flags=re.M)
+    style = (folder / "edition.css").read_text(encoding="utf-8")
+    page = (
+        f"<style>body {{ font: 14px sans-serif; }} {style}</style><div class='touch' id='here'></div>"
+        f"<script type='module'>{code}\n{kind}(document.getElementById('here'), {json.dumps(data)});</script>"
+    )
+    display(HTML(f'<div><iframe srcdoc="{escape(page)}" width="100%" height="{height}" title="{kind}"></iframe></div>'))
