@@ -56,6 +56,10 @@ class Kernel:
             return np.minimum(rows.block(rows.place(A)), 1.0)
         return self.of_products(self.shrunk(A) @ self.shrunk(B).T)
 
+    def square(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Kernel matrix of some rows of X."""
+        return X[np.ix_(rows, rows)] if self.name == "precomputed" else self(X[rows], X[rows])
+
     def of_products(self, block: np.ndarray) -> np.ndarray:
         """The kernel of a block of inner products, computed in place (not for the Gaussian)."""
         if self.name != "linear":
@@ -160,8 +164,16 @@ class Rows:
         out[...] = block
         return out
 
-    def fill(self, i: np.ndarray, j: np.ndarray, out: np.ndarray, each: Callable = map) -> None:
-        """Nothing; writes the kernel of rows i with rows j to `out`, tile by tile: half of them if j is i.
+    def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
+        if self.index is not None:
+            return self.left[rows[:, :, None], rows[:, None, :]].astype(float)
+        if callable(self.kernel.name):
+            return np.array([self.block(part, part) for part in rows]).reshape(*rows.shape, rows.shape[1])
+        return self.finish(np.matmul(self.left[rows], self.right[rows].transpose(0, 2, 1), out=out))
+
+    def fill(self, i, j, out: np.ndarray, each: Callable = map, symmetric: bool = False) -> None:
+        """Write the kernel of rows i with rows j to `out`, tile by tile: half of them where j equals i (`symmetric`).
 
         `each` maps over the strips of tiles: `map` does one after the other, a pool's map some at a time.
         """
@@ -172,11 +184,11 @@ class Rows:
 
         def strip(across: int) -> None:
             tile, ahead = np.empty((SIDE, SIDE), self.dtype), right[across : across + SIDE].T
-            for down in range(0, across + 1 if i is j else len(i), SIDE):
+            for down in range(0, across + 1 if symmetric else len(i), SIDE):
                 part = out[down : down + SIDE, across : across + SIDE]
                 products = np.matmul(left[down : down + SIDE], ahead, out=tile[: len(part), : part.shape[1]])
                 self.finish(products, part)
-                if i is j and down < across:
+                if symmetric and down < across:
                     out[across : across + SIDE, down : down + SIDE] = part.T
 
         for _ in each(strip, range(0, len(j), SIDE)):

@@ -16,13 +16,13 @@ from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix
 
 from .kernels import Kernel, Rows, one_thread, single_is_safe
-from .solvers.active import sharpen
-from .solvers.batch import Task, solve_many
+from .solvers.bank import solve_bank
+from .solvers.dual import Duals
 
 ROWS, EDGE = 240, 8  # rows evaluated at a time, and how many more on both sides, where BLAS may round otherwise
 DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
-SMALL = 256  # rows up to which a dual is solved to the last digit
+FEW = 256  # support vectors up to which outputs are always float64
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
 
 
@@ -181,7 +181,7 @@ class Outputs:
             self._weigh(slices, coef, used, np.float64)
             return
         vectors = bank.vectors[used]
-        modest = len(used) > SMALL and np.abs(coef.data).max() <= MODEST
+        modest = len(used) > FEW and np.abs(coef.data).max() <= MODEST
         for dtype in [np.float32] * bool(modest and single_is_safe(vectors, kernel)) + [np.float64]:
             self.rows = Rows(vectors, kernel, dtype)
             self._weigh(slices, coef, used, dtype)
@@ -333,52 +333,14 @@ def train(
         raise ValueError(f"solver must be 'smo' or 'qp', not {solver!r}")
     if not (np.asarray(C, dtype=float) > 0).all() or not tol > 0:
         raise ValueError(f"C and tol must be positive; got C={C!r}, tol={tol!r}")
-    tasks = []
-    for t, (row, c) in enumerate(zip(code, np.broadcast_to(np.asarray(C, float), len(code)), strict=True)):
-        sign = row[codes]
-        rows = np.flatnonzero(sign)
-        y = sign[rows].astype(float)
-        upper, linear = np.full(len(rows), c), None
-        if weight is not None:
-            upper *= weight[rows]
-        if soft is not None:
-            y = np.asarray(soft(t, rows, y), float)
-            kept = y != 0
-            rows, y, upper = rows[kept], y[kept], upper[kept]
-            linear = np.abs(y)
-            upper = upper / linear
-        tasks.append(Task(rows, np.sign(y), linear, upper, kernels[t] if kernels else None))
-    if solver == "qp":
-        from .solvers.qp import solve_qp
-
-        duals = [solve_qp(_square(X, k.kernel or kernel, k.rows), k.y, linear=k.linear, upper=k.upper) for k in tasks]
-    else:
-        duals = solve_many(
-            X,
-            kernel,
-            tasks,
-            tol=tol,
-            n_jobs=n_jobs,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            verbose=verbose,
-        )
-        if max_iter < 0:
-            own = [k.kernel or kernel for k in tasks]
-            duals = [
-                sharpen(_square(X, k, task.rows), task.y, dual) if 0 < len(task.rows) <= SMALL else dual
-                for k, task, dual in zip(own, tasks, duals, strict=True)
-            ]
-    data, indices, indptr = [], [], [0]
-    for task, dual in zip(tasks, duals, strict=True):
-        at = np.flatnonzero(dual.alpha)
-        data.append((task.y * dual.alpha)[at])
-        indices.append(task.rows[at])
-        indptr.append(indptr[-1] + len(at))
-    used = np.concatenate(indices)
-    support = np.unique(used)
-    coef = csr_matrix((np.concatenate(data), np.searchsorted(support, used), indptr), shape=(len(tasks), len(support)))
-    stats = {name: np.array([getattr(d, name) for d in duals]) for name in STATS}
+    duals = problems(codes, code, C, weight, soft)
+    settings = dict(tol=tol, n_jobs=n_jobs, cache_size=cache_size, max_iter=max_iter, verbose=verbose)
+    solve_bank(X, kernel, duals, kernels, solver=solver, **settings)
+    at = np.flatnonzero(duals.alpha)
+    support, column = np.unique(duals.rows[at], return_inverse=True)
+    indptr = np.searchsorted(at, duals.ends)
+    coef = csr_matrix(((duals.s * duals.alpha)[at], column, indptr), shape=(len(code), len(support)))
+    stats = {name: getattr(duals, name) for name in STATS}
     vectors = None if kernel.name == "precomputed" else X[support]
     return Bank(
         code=code,
@@ -396,5 +358,27 @@ def train(
     )
 
 
-def _square(X: np.ndarray, kernel: Kernel, rows: np.ndarray) -> np.ndarray:
-    return X[np.ix_(rows, rows)] if kernel.name == "precomputed" else kernel(X[rows], X[rows])
+def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable | None = None) -> Duals:
+    """The duals of a coding matrix on rows of classes `codes`; arguments as of `train`."""
+    t, c = np.nonzero(code)
+    order = np.argsort(codes, kind="stable")
+    first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
+    n = np.diff(first)[c]
+    start = np.cumsum(n) - n
+    rows = order[np.repeat(first[c] - start, n) + np.arange(n.sum())]
+    machine = np.repeat(t, n)
+    key = np.argsort(machine * len(codes) + rows, kind="stable")  # ascending rows within a machine
+    rows, ends = rows[key], np.concatenate([[0], np.cumsum(np.bincount(machine, minlength=len(code)))])
+    s = np.repeat(code[t, c], n)[key].astype(float)
+    upper = np.repeat(np.broadcast_to(np.asarray(C, float), len(code)), np.diff(ends))
+    if weight is not None:
+        upper = upper * weight[rows]
+    p = np.ones(len(rows))
+    if soft is not None:
+        parts = zip(range(len(code)), ends[:-1], ends[1:], strict=True)
+        y = np.concatenate([np.asarray(soft(t, rows[a:b], s[a:b]), float) for t, a, b in parts])
+        kept = y != 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[ends]
+        rows, s, p = rows[kept], np.sign(y[kept]), np.abs(y[kept])
+        upper = upper[kept] / p
+    return Duals(ends, rows, s, p, upper)

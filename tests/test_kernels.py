@@ -46,10 +46,10 @@ def test_filled_tiles(name):
     with ThreadPoolExecutor(3) as pool:
         for a, b in ((i, j), (i, i), (j, j[:3]), (i, np.arange(7, 300)), (i, np.arange(300)[::-1])):
             out, expected = wide[: len(a), : len(b)], kernel(many[a], many[b])
-            rows.fill(a, b, out)
+            rows.fill(a, b, out, symmetric=a is b)
             assert np.allclose(out, expected, rtol=1e-12, atol=1e-14)
             once = out.copy()
-            rows.fill(a, b, out, pool.map)
+            rows.fill(a, b, out, pool.map, a is b)
             assert (out == once).all()
     assert np.isnan(wide[:, 530:]).all()
 
@@ -89,3 +89,13 @@ def test_gamma_is_resolved_as_in_scikit_learn():
     for bad in (dict(kernel="gauss"), dict(kernel="rbf", gamma="large")):
         with pytest.raises(ValueError, match="must be"):
             resolve(X=X, **bad)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_squares_are_blocks(name):
+    kernel, rows = KERNELS[name][0], np.array([[0, 3, 5], [7, 7, 1]])
+    expected = [kernel(X[part], X[part]) for part in rows]
+    assert np.allclose(Rows(X, kernel).squares(rows), expected, rtol=1e-12, atol=1e-14)
+    assert np.allclose(kernel.square(X, rows[0]), expected[0], rtol=1e-12, atol=1e-14)
+    K = kernel(X, X)
+    assert (Rows(K, Kernel("precomputed")).squares(rows) == [K[np.ix_(part, part)] for part in rows]).all()

@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 
 from dagsvm_lab.kernels import Kernel, Rows
 from dagsvm_lab.machines import Bank, Unsure, pair_code, pair_index, rest_code, train
+from dagsvm_lab.solvers import bank as solver
 from dagsvm_lab.solvers import batch, certify, columns, solve_smo
 
 X, Y = load_digits(return_X_y=True)
@@ -54,7 +55,8 @@ def test_together_is_one_by_one_and_libsvm(code, tol):
         assert abs(again.kkt_violation - bank.kkt_violation[t]) <= 1e-6 and abs(again.gap - bank.gap[t]) <= 1e-5
 
 
-def test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs(pairs):
+def test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs(pairs, monkeypatch):
+    monkeypatch.setattr(solver, "SMALL", 0)
     code = np.vstack([pair_code(10)] * 3)
     C = np.repeat([1.0, 10.0, 100.0], 45)
     one = train(X, Y, code, GAUSS, C, n_jobs=1)
@@ -76,8 +78,9 @@ def test_machines_that_share_rows_are_the_same_whatever_n_jobs(monkeypatch, soft
     assert (one.coef != five.coef).nnz == 0 and (one.bias == five.bias).all() and (one.n_iter == five.n_iter).all()
 
 
-def test_threads_share_spare_memory_and_nothing_else(monkeypatch):
-    monkeypatch.setattr(columns, "SMALL", 0)
+def test_chunks_in_threads_share_nothing(monkeypatch):
+    monkeypatch.setattr(columns, "SLIM", 0)
+    monkeypatch.setattr(solver, "SMALL", 0)
     code, C = np.vstack([rest_code(10)] * 12), np.repeat(np.geomspace(0.1, 100.0, 12), 10)
     with joblib.parallel_config(backend="threading"):
         one, four = (train(X[:400], Y[:400], code, GAUSS, C, n_jobs=n) for n in (1, 4))
@@ -145,8 +148,8 @@ def test_long_active_sets_step_on_shared_rows(monkeypatch, kernel, soft):
 
 @pytest.mark.parametrize("room", [0.0, 100_000.0, 1e9])
 def test_kept_rows_give_the_product_whatever_the_room(monkeypatch, room):
-    monkeypatch.setattr(columns, "SMALL", 0)
-    rows, at, spare = Rows(X, GAUSS), np.arange(0, 900, 2), []
+    monkeypatch.setattr(columns, "SLIM", 0)
+    rows, at, spare = Rows(X, GAUSS), np.arange(0, 900, 2), columns.Spare()
     rng = np.random.default_rng(0)
     for _ in range(2):
         kept = columns.Columns(rows, at, room, spare)
@@ -161,11 +164,11 @@ def test_kept_rows_give_the_product_whatever_the_room(monkeypatch, room):
         assert all(np.allclose(kept.row(i), GAUSS(X[[i]], X[at])[0]) for i in known)
         blocks = len(kept.blocks)
         kept.release()
-        assert len(spare) == blocks and not kept.blocks and (kept.slot < 0).all()
+        assert len(spare.arrays) == blocks and not kept.blocks and (kept.slot < 0).all()
 
 
 def test_cut_rows_leave_their_memory_to_others():
-    kept = columns.Columns(Rows(X, GAUSS, np.float32), np.arange(len(X)), 1e9, [])
+    kept = columns.Columns(Rows(X, GAUSS, np.float32), np.arange(len(X)), 1e9, columns.Spare())
     one, other = columns.Cuts(kept), columns.Cuts(kept)
     n = one.size // 3
     for k in range(5):
@@ -173,9 +176,9 @@ def test_cut_rows_leave_their_memory_to_others():
         one[k][:] = k
     assert [set(row) for row in one.values()] == [{k} for k in range(5)] and len(one.blocks) == 2
     one.clear()
-    assert not one and len(kept.cut) == 2
+    assert not one and len(kept.cut.arrays) == 2
     other[7], one[7] = other.room(one.size), one.room(1)
-    assert not np.shares_memory(one[7], other[7]) and not kept.cut
+    assert not np.shares_memory(one[7], other[7]) and not kept.cut.arrays
 
 
 def test_weights_and_soft_labels_reach_the_bounds():

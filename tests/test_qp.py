@@ -1,6 +1,5 @@
 """Exact duals: by hand, by LIBSVM, by a primal and a dual written out here; the enclosing ball by brute force."""
 
-import tracemalloc
 import warnings
 from itertools import combinations
 
@@ -10,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from dagsvm_lab.solvers import certify, solve_qp
-from dagsvm_lab.solvers.qp import ball_of, enclosing_ball, polynomial_factor
+from dagsvm_lab.solvers.qp import ball_of, enclosing_ball
 
 
 def written_out(K, s, p, u, alpha, b):
@@ -150,8 +149,6 @@ def test_what_has_no_solution_says_so():
         assert not solve_qp(K, y, C=1).converged
     with pytest.warns(ConvergenceWarning, match="not separable"):
         assert not solve_qp(np.ones((2, 2)), y, C=np.inf).converged
-    with pytest.raises(ValueError, match="either K or factor"):
-        solve_qp(None, y)
     dual = solve_qp(np.eye(2), y)
     dual.alpha[0] += 0.1
     with pytest.raises(ValueError, match="not feasible"):
@@ -162,25 +159,6 @@ def line(n: int, inputs: int = 10):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, inputs))
     return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1)
-
-
-def test_a_factor_makes_cost_linear_in_the_rows():
-    X, y = line(300)
-    Z = polynomial_factor(X[:, :3], degree=2, gamma=0.5, coef0=1.0)
-    K = polynomial_kernel(X[:, :3], degree=2, gamma=0.5, coef0=1.0)
-    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-12)
-    np.testing.assert_allclose(solve_qp(None, y, 3.0, factor=Z).objective, solve_qp(K, y, 3.0).objective, rtol=1e-9)
-    solve_qp(None, y, factor=X)  # imports
-    peak = {}
-    for n in (5_000, 20_000):
-        X, y = line(n)
-        tracemalloc.start()
-        dual = solve_qp(None, y, 1.0, factor=X)
-        peak[n] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert dual.converged and dual.n_iter < 60 and dual.gap <= 1e-9 * -dual.objective
-    # one n x n matrix would be 3.2 GB, and 16 times that of the smaller set
-    assert peak[20_000] < 80e6 and peak[20_000] < 5 * peak[5_000]
 
 
 def smallest_circle(P) -> float:
@@ -216,24 +194,13 @@ def test_enclosing_ball_known_and_grown():
     assert enclosing_ball(9 * K)[0] == pytest.approx(3 * small[0], rel=1e-8)
 
 
-def test_certificate_from_rows_or_single_precision():
+def test_certificate_in_single_precision():
     X, y = line(60, 3)
     K = rbf_kernel(X)
-
-    class Rows:
-        """A kernel that only gives rows and its diagonal, as a row cache does."""
-
-        def __getitem__(self, i):
-            return K[i]
-
-        def diagonal(self):
-            return np.diagonal(K)
-
     dual = solve_qp(K, y, 1.0)
     dual.alpha[:] *= 0.9  # not optimal, but feasible: the gap is a number to agree on
     whole = certify(K, y, dual)
     assert whole.gap > 0.01 and whole.gap == pytest.approx(whole.primal_objective + whole.objective, rel=1e-9)
-    assert certify(Rows(), y, dual).gap == pytest.approx(whole.gap, rel=1e-9)
     assert certify(K.astype(np.float32), y, dual).gap == pytest.approx(whole.gap, rel=1e-4)
 
 

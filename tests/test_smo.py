@@ -11,9 +11,60 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.machines import pair_code, train
 from dagsvm_lab.solvers import certify, solve_qp, solve_smo
-from dagsvm_lab.solvers.batch import Task, solve_many
-from dagsvm_lab.solvers.smo import RowCache
+from dagsvm_lab.solvers import small
+from dagsvm_lab.solvers.batch import solve_many
+from dagsvm_lab.solvers.dual import Dual, Duals
+
+
+def reference(K, s, p, u, tol=1e-6, most=200_000):
+    """alpha by SMO as the papers have it (Keerthi et al. 2001): the two worst violators, one step, again."""
+    n, alpha, f, steps = len(s), [0.0] * len(s), [0.0] * len(s), 0  # f = K (s alpha)
+    while steps < most:
+        v = [s[i] * p[i] - f[i] for i in range(n)]
+        up = [i for i in range(n) if (alpha[i] < u[i] if s[i] > 0 else alpha[i] > 0)]
+        low = [i for i in range(n) if (alpha[i] > 0 if s[i] > 0 else alpha[i] < u[i])]
+        if not up or not low:
+            break
+        i, j = max(up, key=v.__getitem__), min(low, key=v.__getitem__)
+        if v[i] - v[j] <= tol:
+            break
+        eta = max(K[i][i] + K[j][j] - 2 * K[i][j], 1e-12)
+        room_i = u[i] - alpha[i] if s[i] > 0 else alpha[i]
+        room_j = alpha[j] if s[j] > 0 else u[j] - alpha[j]
+        t = min((v[i] - v[j]) / eta, room_i, room_j)
+        alpha[i] = (u[i] if s[i] > 0 else 0.0) if t == room_i else alpha[i] + s[i] * t
+        alpha[j] = (0.0 if s[j] > 0 else u[j]) if t == room_j else alpha[j] - s[j] * t
+        f = [f[k] + t * (K[k][i] - K[k][j]) for k in range(n)]
+        steps += 1
+    return np.array(alpha)
+
+
+def many(solve, X, kernel, problems, **how):
+    """The Dual of each (rows, y, p, u) by a solver of whole banks."""
+    ends = np.cumsum([0] + [len(rows) for rows, *_ in problems])
+    duals = Duals(
+        ends,
+        *(
+            np.concatenate(part).astype(kind)
+            for part, kind in zip(zip(*problems, strict=True), (int, float, float, float), strict=True)
+        ),
+    )
+    left = solve(X, kernel, duals, np.arange(len(problems)), **how)
+    found = []
+    for t in range(len(problems)):
+        numbers = (
+            getattr(duals, k)[t] for k in ("bias", "objective", "gap", "gap", "kkt_violation", "n_iter", "converged")
+        )
+        part = duals.part(t)
+        found.append(Dual(duals.alpha[part], *numbers, duals.p[part], duals.u[part]))
+    return found if left is None else (found, left)
+
+
+def whole(y, C):
+    return np.arange(len(y)), y, np.ones(len(y)), np.full(len(y), C)
+
 
 KERNELS = (Kernel("rbf", 0.5), Kernel("rbf", 20.0), Kernel("linear"), Kernel("poly", 0.5, 3, 1.0))
 
@@ -53,8 +104,9 @@ def test_smo_batch_and_exact_agree(problem):
     K = kernel(X, X)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # judged below
-        duals = [solve_smo(K, y, C, tol=1e-6), solve_smo(K, y, C, tol=1e-6, shrinking=False),
-                 *solve_many(X, kernel, [Task(np.arange(len(y)), y, None, np.full(len(y), C))], tol=1e-6)]  # fmt: skip
+        duals = [solve_smo(K, y, C, tol=1e-6), *many(solve_many, X, kernel, [whole(y, C)], tol=1e-6)]
+        settled, left = many(small.solve_small, X, kernel, [whole(y, C)])
+        duals += [] if len(left) else settled
         exact = solve_qp(K, y, C)
     for dual in duals:
         c = certify(K, y, dual)
@@ -76,8 +128,9 @@ def test_soft_labels_near_zero(problem, least):
     soft = np.linspace(least, 1.0, len(y))
     K, upper = kernel(X, X), C / soft
     dual, exact = solve_smo(K, y, tol=1e-6, linear=soft, upper=upper), solve_qp(K, y, linear=soft, upper=upper)
-    [many] = solve_many(X, kernel, [Task(np.arange(len(y)), y, soft, upper)], tol=1e-6)
-    for found in (dual, many):
+    task = (np.arange(len(y)), y, soft, upper)
+    settled, left = many(small.solve_small, X, kernel, [task])
+    for found in (dual, *many(solve_many, X, kernel, [task], tol=1e-6), *([] if len(left) else settled)):
         assert found.converged
         assert abs(found.objective - exact.objective) <= 1e-5 * scale(K, exact) + 1e-9
 
@@ -93,8 +146,8 @@ def test_objectives_are_libsvms(C, gamma):
     beta = np.zeros(len(y))
     beta[lib.support_] = lib.dual_coef_[0]
     theirs = 0.5 * beta @ K @ beta - np.abs(beta).sum()
-    for dual in (solve_smo(K, y, C, tol=1e-6), solve_smo(RowCache(X, kernel), y, C, tol=1e-6),
-                 *solve_many(X, kernel, [Task(np.arange(len(y)), y, None, np.full(len(y), C))], tol=1e-6)):  # fmt: skip
+    for dual in (solve_smo(K, y, C, tol=1e-6), *many(solve_many, X, kernel, [whole(y, C)], tol=1e-6),
+                 *many(small.solve_small, X, kernel, [whole(y, C)])[0]):  # fmt: skip
         assert abs(dual.objective - theirs) <= 1e-8 * abs(theirs)
         assert abs(dual.bias - lib.intercept_[0]) < 1e-4
 
@@ -103,15 +156,6 @@ def cloud(n: int, seed: int = 0, shift: float = 0.7):
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     return rng.normal(size=(n, 3)) + shift * y[:, None], y
-
-
-def test_matrix_and_cached_rows_end_alike():
-    X, y = cloud(300)
-    kernel = Kernel("rbf", 1.0)
-    tight = RowCache(X, kernel, cache_size=0.01)  # room for four rows
-    full, cached = solve_smo(kernel(X, X), y, 10.0, tol=1e-7), solve_smo(tight, y, 10.0, tol=1e-7, cache_size=0.01)
-    assert len(tight.kept) <= tight.limit < 10
-    assert abs(full.objective - cached.objective) <= 1e-9 * abs(full.objective)
 
 
 def test_row_order_and_input_precision_do_not_matter():
@@ -125,24 +169,13 @@ def test_row_order_and_input_precision_do_not_matter():
     assert low.converged and abs(low.objective - plain.objective) <= 1e-4 * abs(plain.objective)
 
 
-def test_a_warm_start_saves_the_steps():
-    X, y = cloud(300)
-    K = Kernel("rbf", 1.0)(X, X)
-    cold = solve_smo(K, y, 10.0)
-    warm = solve_smo(K, y, 10.0, warm=cold.alpha)
-    assert warm.n_iter == 0 and abs(warm.objective - cold.objective) <= 1e-9 * abs(cold.objective)
-    less = solve_smo(K, y, 5.0, warm=cold.alpha)
-    assert less.converged and less.alpha.max() <= 5.0
-
-
 def test_a_kernel_that_is_not_positive_semidefinite_ends_with_an_honest_certificate():
     rng = np.random.default_rng(0)
     K = rng.normal(size=(60, 60))
     K = K + K.T
     y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
     dual = solve_smo(K, y, 1.0)
-    [many] = solve_many(K, Kernel("precomputed"), [Task(np.arange(60), y, None, np.ones(60))])
-    for found in (dual, many):
+    for found in (dual, *many(solve_many, K, Kernel("precomputed"), [whole(y, 1.0)])):
         violation = certify(K, y, found).kkt_violation
         assert found.n_iter < 10_000 and found.converged == (violation <= 1e-3)
         assert found.alpha.any() and abs(violation - found.kkt_violation) <= 1e-9
@@ -154,15 +187,53 @@ def test_a_limit_reached_is_never_silent():
     with pytest.warns(ConvergenceWarning, match="above tol"):
         dual = solve_smo(kernel(X, X), y, 100.0, max_iter=5)
     assert dual.n_iter == 5 and not dual.converged and dual.kkt_violation > 1e-3
-    task = Task(np.arange(300), y, None, np.full(300, 100.0))
-    with pytest.warns(ConvergenceWarning, match="5 of 5 machines"):
-        many = solve_many(X, kernel, [task] * 5, max_iter=40)
-    assert all(d.n_iter <= 40 and not d.converged for d in many)
+    found = many(solve_many, X, kernel, [whole(y, 100.0)] * 5, max_iter=40)
+    assert all(d.n_iter <= 40 and not d.converged for d in found)
+    with pytest.warns(ConvergenceWarning, match="3 of 3 machines"):
+        train(X, np.arange(300) % 3, pair_code(3), kernel, 100.0, max_iter=40)
 
 
 def test_nothing_to_separate():
     for y in (np.ones(4), -np.ones(4), np.ones(1)):
         dual = solve_smo(np.eye(len(y)), y)
-        [many] = solve_many(np.eye(len(y)), Kernel("linear"), [Task(np.arange(len(y)), y, None, np.ones(len(y)))])
-        for found in (dual, many):
+        long = many(solve_many, np.eye(len(y)), Kernel("linear"), [whole(y, 1.0)])
+        for found in (dual, *long, *many(small.solve_small, np.eye(len(y)), Kernel("linear"), [whole(y, 1.0)])[0]):
             assert found.converged and not found.alpha.any() and found.bias == y[0] and found.gap == 0.0
+
+
+@given(problems(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_all_solvers_agree_with_the_reference(problem, soft):
+    X, y, C, kernel = problem
+    C = float(np.clip(C, 1e-3, 10.0))
+    p = np.linspace(0.2, 1.0, len(y)) if soft else np.ones(len(y))
+    K, u = kernel(X, X), C / p
+    plain = y * reference(K.tolist(), y.tolist(), p.tolist(), u.tolist())
+    objective = 0.5 * plain @ K @ plain - p @ np.abs(plain)
+    task = (np.arange(len(y)), y, p, u)
+    stacked, left = many(small.solve_small, X, kernel, [task] * 5)
+    found = [solve_smo(K, y, tol=1e-6, linear=p, upper=u), solve_qp(K, y, linear=p, upper=u)]
+    found += [*many(solve_many, X, kernel, [task] * 5, tol=1e-6), *([] if len(left) else stacked)]
+    for dual in found:
+        assert dual.objective == pytest.approx(objective, rel=1e-5, abs=1e-5 * max(np.abs(plain).sum(), 1e-3))
+
+
+def test_stacked_duals_are_exact_and_say_what_they_could_not_settle():
+    rng = np.random.default_rng(0)
+    X, kernel = rng.normal(size=(120, 3)), Kernel("rbf", 0.5)
+    tasks = []
+    for n in (2, 7, 30, 80, 120):
+        rows = np.sort(rng.choice(120, n, replace=False))
+        y = np.where(X[rows, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+        y[:2] = 1, -1
+        tasks.append((rows, y, np.ones(n), np.full(n, 10.0 ** rng.integers(-1, 3))))
+    found, left = many(small.solve_small, X, kernel, tasks)
+    assert len(left) == 0
+    for dual, (rows, y, _, u) in zip(found, tasks, strict=True):
+        K = kernel(X[rows], X[rows])
+        assert dual.objective == pytest.approx(solve_qp(K, y, upper=u).objective, rel=1e-9)
+        assert certify(K, y, dual).kkt_violation <= 1e-9 and dual.kkt_violation <= 1e-9
+    twins = np.repeat(X[:20], 2, axis=0)  # equal rows with opposite labels: a singular system
+    y = np.tile([1.0, -1.0], 20)
+    bank = train(twins, (y < 0).astype(int), pair_code(2), kernel, 10.0)
+    assert bank.objective[0] == pytest.approx(solve_qp(kernel(twins, twins), y, 10.0).objective, rel=1e-9)

@@ -1,12 +1,30 @@
-"""Many duals at once: small active sets that grow, advanced together, one array call for a step of every dual.
+"""Many long duals at once: small active sets that grow, advanced together, one array call for a step of every dual.
 
 A single SMO step on n rows is a dozen array calls whose cost is mostly the call. Here the active sets of many duals
-are stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (smo.py has
-it in words). Rounds: solve the stacked active sets loosely; recompute v = s p - K beta on all rows of a dual from its
-support vectors only; bring in the worst violators, leave out what rests at a bound; repeat more tightly until no row
-violates more than `tol`. No whole kernel matrix is formed: rows of it for support vectors are, once if they fit. Duals
-of the same rows, as one class against the rest, share these, and one whose active set is long steps alone on them.
-Where float32 is safe it does the search, and float64 judges what was found and, if need be, finishes it.
+are stacked (duals x active rows), so that one call advances all of them, each by its own second-order step (steps.py).
+Rounds, as in SVMlight (Joachims 1999), with larger working sets:
+
+1. solve the active rows of every dual loosely, to `stop`;
+2. judge: recompute v = s p - K beta on all rows, from the support vectors only;
+3. bring in the worst violators, leave out what rests at a bound, and solve more tightly, until no row of a dual
+   violates by more than `tol`.
+
+No whole kernel matrix is formed: rows of it for support vectors are, once if they fit (columns.py). Duals of the same
+rows, as one class against the rest, share these, and one whose active set is long steps alone on them. Where float32
+is safe it does the search to LOOSE; float64 judges what was found, and if need be finishes it.
+
+What jobs do never shows in the result. Jobs are chunks of the duals, fixed by their number and lengths; or, where all
+duals share kernel rows, threads that compute these rows and judge by them, each a fixed strip.
+
+| constant | unit                  | effect of other values |
+|---|---|---|
+| MOST     | duals of a chunk      | 48 loses a tenth on Letter (calls half as full), 192 loses as much to memory |
+| HEAVY    | rows of all duals     | jobs are processes from here on: threads wait for each other between array calls |
+| WIDE     | active rows           | a dual steps alone from here on: its stacked kernel would leave a core's cache |
+| DEAR     | inputs                | from here on a kernel value costs more than sharing it adds to the products |
+| SPREAD   | width over width      | active sets padded to one width: 1.3 makes more groups, 2 more padding, both some % |
+| CELLS    | stacked active rows   | up to here a step costs little more than the call, whatever the padding |
+| LOOSE    | violation             | what float32 is asked for; its rounding shows below 1e-4 |
 """
 
 from __future__ import annotations
@@ -14,194 +32,71 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
-from tqdm import tqdm
 
 from ..kernels import Kernel, Rows, one_thread, single_is_safe
-from .columns import Columns, Cuts
-from .dual import Dual, measure, problem, warn
-from .smo import STRETCH, TAU, lean, patience, settle
+from .columns import Columns, Spare
+from .dual import Dual, Duals
+from .state import State
+from .steps import SLIGHT, lean, together
 
-START = 48  # rows of each side a dual starts with, or a 60th of them
-FALL = 0.1  # how much tighter a solve of the active rows is than the violation that led to it
-STEPS = 16  # steps between two looks at who has converged
-HEAVY = 50_000  # rows of all duals from which jobs are processes: threads wait for each other between array calls
-FEW = 3  # so few duals are advanced one by one
-WIDE = 1400  # active rows from which a dual steps alone, on the kernel rows that it shares with others
-DEAR = 32  # inputs from which a kernel value costs more than what sharing it adds to the products
-KEEP = 0.5  # what must be left of the active rows for them to stay as they are
-CELLS = 16384  # so few stacked rows cost little more than the call, whatever the padding
+MOST = 96
+HEAVY = 50_000
+WIDE = 1400
+DEAR = 32
+SPREAD = 1.6
+CELLS = 16384
+LOOSE = 1e-3
 ONE = np.array(1.0, np.float32)  # K_ii of a Gaussian
-SLIGHT = np.array(5e-7, np.float32)  # what keeps float32 from calling rows equal that are not
-LOOSE = 1e-3  # the tolerance float32 is asked for
-
-
-@dataclass
-class Task:
-    """One dual: the rows of X it uses, their labels (a sign, or a soft label's sign), linear term, upper bounds."""
-
-    rows: np.ndarray
-    y: np.ndarray
-    linear: np.ndarray | None
-    upper: np.ndarray
-    kernel: Kernel | None = None
-
-
-class State:
-    """One dual under way: its box, beta and v = s p - K beta on its rows, its active rows, and where it is heading."""
-
-    def __init__(self, task: Task, max_iter: int):
-        self.at, self.limit = task.rows, max_iter if max_iter > 0 else max(10_000_000, 100 * len(task.rows))
-        self.s, self.p, self.u = problem(task.y, 1.0, task.linear, task.upper)
-        self.lo, self.hi = np.minimum(self.s * self.u, 0.0), np.maximum(self.s * self.u, 0.0)
-        self.beta = np.zeros(len(self.s))
-        self.steps = self.stalled = 0
-        self.reached, self.best, self.hard = True, np.inf, patience(len(task.rows))
-        sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
-        few = [min(max(START, len(side) // 60), len(side)) for side in sides]
-        spread = [side[np.linspace(0, len(side) - 1, n).astype(int)] for side, n in zip(sides, few, strict=True)]
-        self.active = np.sort(np.concatenate(spread))
-        self.judge(np.zeros(len(self.s)))
-        self.stop = self.aim = 0.25 * self.violation
-
-    def use(self, columns: Columns, at: np.ndarray, number: int = 0) -> None:
-        """Nothing; kernel values come from here from now on, where its rows are `at` and it has this number."""
-        self.rows, self.columns, self.at, self.shares = columns.rows, columns, at, columns.at is not at
-        self.half, self.place = 0.5 * self.rows.diagonal(at), np.searchsorted(columns.at, at)
-        self.cuts, self.number = Cuts(columns), number
-
-    def judge(self, f: np.ndarray) -> None:
-        """Nothing; takes f = K beta: v on all rows, and the largest violation."""
-        self.v = self.s * self.p - f
-        self.top, self.bottom = self.ends(slice(None))
-        self.violation = self.top - self.bottom
-
-    def ends(self, rows) -> tuple[float, float]:
-        """(max v over those of the rows that may rise, min v over those that may fall)."""
-        v, b = self.v[rows], self.beta[rows]
-        return v.max(where=b < self.hi[rows], initial=-np.inf), v.min(where=b > self.lo[rows], initial=np.inf)
-
-    def twice(self, a: np.ndarray) -> np.ndarray:
-        """v of rows a as smo.py has it: -inf where it may not rise, and again with inf where it may not fall."""
-        v, b = self.v[a], self.beta[a]
-        return np.array([np.where(b < self.hi[a], v, -np.inf), np.where(b > self.lo[a], v, np.inf)], self.rows.dtype)
-
-    def take(self, a: np.ndarray, b: np.ndarray, v2: np.ndarray) -> None:
-        """Nothing; beta and v of rows a become these."""
-        self.beta[a], self.v[a] = b, np.where(np.isfinite(v2[0]), v2[0], v2[1])
-
-    def remaining(self, tol: float) -> np.ndarray:
-        """The active rows without those that rest: at a bound, pulling outwards by more than any violator pulls in."""
-        a = self.active
-        v, b = self.v[a], self.beta[a]
-        top, bottom = self.ends(a)
-        if not np.isfinite(top - bottom):  # all on one side: their partners are still to join
-            return a
-        margin = 0.25 * max(top - bottom, tol)
-        high, low = max(top, bottom) + margin, min(top, bottom) - margin
-        resting = ((b >= self.hi[a]) & (v > high)) | ((b <= self.lo[a]) & (v < low))
-        return a[~resting]
-
-    def next_round(self, tol: float) -> None:
-        """Nothing; sets what the next solve works on: how tightly, and on which rows."""
-        tight = 0.9 * tol
-        if self.stop > self.aim:  # only what is left of the present rows, more tightly
-            remaining = self.remaining(tol)
-            if len(remaining) < KEEP * len(self.active):
-                self.active = remaining
-                self.cuts.clear()
-            self.stop = max(self.aim, FALL * self.stop)
-            return
-        if self.violation < 2.0 * self.aim:  # hardly anything outside: all the way before the next look at it
-            self.aim, self.stop = tight, max(tight, FALL * self.stop)
-        else:
-            self.aim = self.stop = max(min(self.aim, FALL * self.violation), tight)
-        up, low = self.beta < self.hi, self.beta > self.lo
-        excess = np.maximum(np.where(up, self.v - self.bottom, -np.inf), np.where(low, self.top - self.v, -np.inf))
-        excess[self.active] = -np.inf
-        new = np.flatnonzero(excess > self.aim)
-        n = len(self.active)
-        most = max(2 * START, n if 16 * n < len(self.v) else n // 2)
-        if len(new) > most:
-            new = new[np.argpartition(-excess[new], most)[:most]]
-        self.active = np.sort(np.concatenate([self.remaining(tol), new]))
-        self.cuts.clear()
-
-    def lose_patience(self) -> None:
-        """Nothing; a small dual that takes too many steps is finished in float64 by linear systems."""
-        if self.steps < self.hard:
-            return
-        self.stalled = 4
-        if self.rows.dtype == np.float64:
-            self.beta = settle(self.rows.block(self.at, self.at), self.s, self.p, self.u, self.beta)
-            self.hard, self.limit, self.stalled = np.inf, min(self.limit, 10 * self.steps), 0
-        self.reached, self.stop = True, self.aim
-
-    def finished(self, tol: float) -> bool:
-        """Whether to stop: converged, out of steps, or no longer gaining on the objective."""
-        objective = -0.5 * float(self.beta @ (self.v + self.s * self.p))
-        least = 1e-6 if self.rows.dtype == np.float32 else 1e-12
-        self.stalled = 0 if objective < self.best - least * abs(objective) else self.stalled + 1
-        self.best = min(self.best, objective)
-        return (
-            self.violation <= tol or self.steps >= self.limit or (self.stalled > 3 and self.stop <= max(tol, self.aim))
-        )
-
-    def dual(self, tol: float) -> Dual:
-        """The Dual of what was reached, certified from v."""
-        alpha = self.s * self.beta
-        c = measure(self.s * self.p - self.v, self.s, self.p, self.u, alpha)
-        numbers = c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation
-        return Dual(alpha, *numbers, self.steps, bool(c.kkt_violation <= tol), self.p, self.u)
 
 
 def solve_many(
     X: np.ndarray,
     kernel: Kernel,
-    tasks: list[Task],
+    duals: Duals,
+    which: np.ndarray,
+    kernels: list[Kernel] | None = None,
     *,
     tol: float = 1e-3,
     n_jobs: int | None = None,
     cache_size: float = 2000.0,
     max_iter: int = -1,
-    verbose: int = 0,
-) -> list[Dual]:
-    """The Dual of every task in order, the same whatever n_jobs.
+    progress: Callable[[int], object] = int,
+) -> None:
+    """Solve the machines `which` of `duals`, in place; the same numbers whatever n_jobs.
 
-    Jobs are chunks of the tasks, or, where all share kernel rows, the threads that compute these and judge by them. At
-    most, a chunk holds cache_size / 2 MB of kernel rows, and a quarter each of stacked kernels and of rows cut to size.
+    `progress` is told how many machines are done, each time some are. At most, a chunk holds cache_size / 2 MB of kernel rows, and a quarter each of stacked kernels and of rows cut to
+    the active ones.
     """
-    order = sorted(range(len(tasks)), key=lambda t: -len(tasks[t].rows))
-    total = sum(len(task.rows) for task in tasks)
+    length = np.diff(duals.ends)
+    order = which[np.argsort(-length[which], kind="stable")]
+    total, same = int(length[which].sum()), alike(length[which], len(X), kernels)
     # long duals fill an array call by few; duals that share all their rows share kernel values too
-    most = 96 if alike(tasks, len(X)) else int(np.clip(100_000 * len(tasks) // max(total, 1), 8, 96))
-    n = max(-(-len(tasks) // most), 1 if alike(tasks, len(X)) and X.shape[1] >= DEAR else min(2, len(tasks)))
+    most = MOST if same else int(np.clip(100_000 * len(order) // max(total, 1), 8, MOST))
+    n = max(-(-len(order) // most), 1 if same and X.shape[1] >= DEAR else min(2, len(order)))
     parts = [order[k::n] for k in range(n)]
-    duals: dict[int, Dual] = {}
-    solve = partial(solve_chunk, X, kernel, tol=tol, cache_size=cache_size, max_iter=max_iter, spare=[])
-    with one_thread(), threads(n_jobs) as each, tqdm(total=len(tasks), desc="machines", disable=not verbose) as bar:
-        if n == 1:
-            solved = [solve([tasks[t] for t in order], each=each)]
+    solve = partial(solve_chunk, X, kernel, kernels=kernels, tol=tol, cache_size=cache_size, max_iter=max_iter)
+    with one_thread(), threads(n_jobs) as each:
+        states = [[State(duals, t, max_iter) for t in part] for part in parts]
+        if n == 1 or effective_n_jobs(n_jobs) == 1:
+            spare = Spare()
+            solved = (solve(mine, part, spare=spare, each=each) for mine, part in zip(states, parts, strict=True))
         else:
             solved = Parallel(n_jobs, prefer="processes" if total > HEAVY else "threads", return_as="generator")(
-                delayed(solve)([tasks[t] for t in part]) for part in parts
+                delayed(solve)(mine, part, spare=Spare()) for mine, part in zip(states, parts, strict=True)
             )
         for part, found in zip(parts, solved, strict=True):
-            duals |= zip(part, found, strict=True)
-            bar.update(len(part))
-    above = sum(not dual.converged for dual in duals.values())
-    if above:
-        warn(f"{above} of {len(tasks)} machines stopped at a violation above tol={tol}: see kkt_violation and n_iter")
-    return [duals[t] for t in range(len(tasks))]
+            for t, dual in zip(part, found, strict=True):
+                duals.keep(t, dual)
+            progress(len(part))
 
 
-def alike(tasks: list[Task], n: int) -> bool:
-    """Whether the tasks have one kernel, and on average more than two thirds of the n rows."""
-    return sum(len(task.rows) for task in tasks) > 2 * n * len(tasks) // 3 and not any(task.kernel for task in tasks)
+def alike(lengths: np.ndarray, n: int, kernels) -> bool:
+    """Whether duals have one kernel, and on average more than two thirds of the n rows."""
+    return kernels is None and lengths.sum() > 2 * n * len(lengths) // 3
 
 
 @contextmanager
@@ -215,51 +110,49 @@ def threads(n_jobs: int | None) -> Iterator[Callable]:
         yield pool.map
 
 
-def solve_chunk(X, kernel, tasks: list[Task], *, tol, cache_size, max_iter, spare, each=map) -> list[Dual]:
-    """The Duals of some tasks, advanced together; `each` is the map that kernel rows are computed by."""
-    states = [State(task, max_iter) for task in tasks]
-    every, room = np.flatnonzero(marked(len(X), [task.rows for task in tasks])), cache_size * 2**19
+def solve_chunk(X, kernel, states, which, *, kernels, tol, cache_size, max_iter, spare, each=map) -> list[Dual]:
+    """The Duals of some machines, advanced together; `each` is the map that kernel rows are computed by."""
+    every, room = np.flatnonzero(marked(len(X), [s.at for s in states])), cache_size * 2**19
+    sharing = alike(np.array([len(s.at) for s in states]), len(every), kernels) and X.shape[1] >= DEAR
+    origins = [s.at for s in states]
 
     def prepare(dtype) -> None:
-        shared = None if all(task.kernel for task in tasks) else Rows(X, kernel, dtype)
-        if alike(tasks, len(every)) and X.shape[1] >= DEAR:
-            columns = Columns(shared, every, room, spare, each)
+        """Give every state a place to take kernel values from."""
+        rows = Rows(X, kernel, dtype) if kernels is None else None
+        if sharing:
+            columns = Columns(rows, every, room, spare, each)
             for k, s in enumerate(states):
-                s.use(columns, s.at, k)
+                s.use(columns, s.at, True, k)
             return
-        for task, s in zip(tasks, states, strict=True):
-            if task.kernel is None:
-                s.use(Columns(shared, task.rows, room / len(tasks), spare, each), task.rows)
+        for t, s, at in zip(which, states, origins, strict=True):
+            if kernels is None:
+                mine = rows
             else:
-                own = X[np.ix_(task.rows, task.rows)] if task.kernel.name == "precomputed" else X[task.rows]
-                at = np.arange(len(task.rows))
-                s.use(Columns(Rows(own, task.kernel, dtype), at, room / len(tasks), spare, each), at)
+                own = X[np.ix_(at, at)] if kernels[t].name == "precomputed" else X[at]
+                mine, at = Rows(own, kernels[t], dtype), np.arange(len(at))
+            s.use(Columns(mine, at, room / len(states), spare, each), at, False, 0)
 
     with one_thread():
-        single = all(single_is_safe(X, k) for k in {task.kernel or kernel for task in tasks})
+        used = [kernel] if kernels is None else list({kernels[t] for t in which})
+        single = all(single_is_safe(X, k) for k in used)
         if single:
             prepare(np.float32)
-            rounds(states, max(tol, LOOSE), cache_size)
+            rounds(states, max(tol, LOOSE), cache_size, sharing)
             for s in states:
                 s.columns.release()
         prepare(np.float64)
         for s in [s for s in states if single and np.isfinite(s.violation)]:
-            # where it can matter: a row far on its right side has neither slack nor violation
-            margin = max(0.01, 1e-6 * np.abs(s.beta).sum())
-            near = np.flatnonzero((s.beta != 0) | (s.s * (s.v - 0.5 * (s.top + s.bottom)) > -margin))
-            f = s.s * s.p - s.v
+            near, f = s.near(), s.s * s.p - s.v
             f[near] = s.rows.within(s.at[near], s.beta[near], each)
-            s.judge(f)
-            s.best, s.stalled = np.inf, 0
-            s.aim = s.stop = max(0.9 * tol, min(s.stop, FALL * s.violation))
-        rounds(states, tol, cache_size)
+            s.judge_again(f, tol)
+        rounds(states, tol, cache_size, sharing)
         for s in states:
             s.columns.release()
     return [s.dual(tol) for s in states]
 
 
-def rounds(states: list[State], tol: float, cache_size: float) -> None:
-    """Nothing; brings every state to tol, or as far as it goes."""
+def rounds(states: list[State], tol: float, cache_size: float, sharing: bool) -> None:
+    """Bring every state to tol, or as far as it goes."""
     live = [s for s in states if s.violation > tol and s.steps < s.limit]
     work = np.empty(0)
     while live:
@@ -274,7 +167,8 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
         for s in live:
             s.lose_patience()
         ready = [s for s in live if (s.reached and s.stop <= s.aim) or s.steps >= s.limit]
-        refresh(ready)
+        for part in [ready] if sharing and ready else [[s] for s in ready]:
+            refresh(part)
         over = [s for s in ready if s.finished(tol)]
         live = [s for s in live if s not in over]
         for s in live:
@@ -283,38 +177,38 @@ def rounds(states: list[State], tol: float, cache_size: float) -> None:
 
 
 def refresh(states: list[State]) -> None:
-    """Nothing; recomputes v of the states on all their rows, together where they share kernel rows."""
-    for columns in dict.fromkeys(s.columns for s in states):
-        now = [s for s in states if s.columns is columns]
-        support = [s.at[s.beta != 0] for s in now]
-        union = support[0] if len(now) == 1 else np.flatnonzero(marked(len(columns.rows), support))
-        weights = np.zeros((len(union), len(now)))
-        for k, (sv, s) in enumerate(zip(support, now, strict=True)):
-            weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
-        for f, s in zip(columns.times(union, weights, [s.number for s in now]), now, strict=True):
-            s.judge(f[s.place] if s.shares else f)
+    """Judge states that share their columns."""
+    columns = states[0].columns
+    support = [s.at[s.beta != 0] for s in states]
+    union = support[0] if len(states) == 1 else np.flatnonzero(marked(len(columns.rows), support))
+    weights = np.zeros((len(union), len(states)))
+    for k, (sv, s) in enumerate(zip(support, states, strict=True)):
+        weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
+    for f, s in zip(columns.times(union, weights, [s.number for s in states]), states, strict=True):
+        s.judge(f[s.place] if s.shares else f)
 
 
 def alone(s: State, room: float) -> None:
-    """Nothing; solves the active rows of one state to its `stop`, cutting kept kernel rows as steps come to them.
+    """Solve the active rows of one state to its `stop`, cutting kept kernel rows as steps come to them.
 
     Those cut are kept while `room` bytes last, as long as the active rows stay.
     """
     a = s.active
     ids, place, half = s.at[a].tolist(), s.place[a], s.half[a]
 
-    def fetch(i: int) -> np.ndarray:
+    def row(i: int) -> np.ndarray:
+        """H of the active row i."""
         H = s.columns.row(ids[i]).take(place, out=s.cuts.room(len(a)), mode="clip")
         if H.dtype == np.float64:
             return np.subtract(half + half[i], H, out=H)
         return np.add(np.abs(np.subtract(ONE, H, out=H), out=H), SLIGHT, out=H)
 
-    b, v2 = s.beta[a], s.twice(a)
+    b, v2 = s.beta[a], s.twice()
     most = max(2, int(room / (len(a) * v2.itemsize)))
-    s.steps += lean(fetch, v2, b, s.lo[a], s.hi[a], s.stop, min(s.limit, s.hard) - s.steps, most, s.cuts)
+    s.steps += lean(row, v2, b, s.lo[a], s.hi[a], s.stop, min(s.limit, s.hard) - s.steps, most, s.cuts)
     if s.stop <= s.aim:  # the active rows will change
         s.cuts.clear()
-    s.take(a, b, v2)
+    s.take(b, v2)
     s.reached = True
 
 
@@ -334,7 +228,7 @@ def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State]
         n = 1
         while n < len(states):
             wide = len(states[n].active)
-            if (wide > 1.6 * narrow + 16 and (n + 1) * wide > CELLS) or (n + 1) * wide**2 > room:
+            if (wide > SPREAD * narrow + 16 and (n + 1) * wide > CELLS) or (n + 1) * wide**2 > room:
                 break
             n += 1
         yield states[:n], -(-max(len(states[n - 1].active), 1) // 16) * 16
@@ -342,10 +236,9 @@ def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State]
 
 
 def advance(states: list[State], width: int, H: np.ndarray) -> None:
-    """Nothing; solves each state's active rows to its `stop`; `reached` says whether that was worth finishing now.
+    """Solve each state's active rows to its `stop`; `reached` says whether that was worth finishing now.
 
-    H_ij = (K_ii + K_jj) / 2 - K_ij is all a step needs: twice it is the step's eta, and K_in - K_jn is H_jn - H_in up
-    to a constant, which differences of v do not see.
+    H, of any content, becomes the stacked H_ij = (K_ii + K_jj) / 2 - K_ij of steps.py.
     """
     v2 = np.empty((2, len(states), width), H.dtype)
     v2[0], v2[1] = -np.inf, np.inf
@@ -354,7 +247,7 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
         a, n = s.active, len(s.active)
         ids, block = s.at[a], H[k, :n]
         block[:, n:] = 0.0
-        s.rows.fill(ids, ids, block[:, :n], s.columns.each)
+        s.rows.fill(ids, ids, block[:, :n], s.columns.each, symmetric=True)
         if H.dtype == np.float32:  # a Gaussian: K_ii = 1, and equal rows differ by rounding only
             np.abs(np.subtract(1.0, block, out=block), out=block)
             block += SLIGHT
@@ -362,74 +255,11 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
             np.subtract(s.half[a[np.minimum(np.arange(width), n - 1)]], block, out=block)
             block += s.half[a, None]
         b[k, :n], lo[k, :n], hi[k, :n] = s.beta[a], s.lo[a], s.hi[a]
-        v2[:, k, :n] = s.twice(a)
+        v2[:, k, :n] = s.twice()
     stop, limit = np.array([s.stop for s in states]), np.array([min(s.limit, s.hard) - s.steps for s in states])
     taken, reached = together(H, v2, b, lo, hi, stop, limit)
     for k, s in enumerate(states):
         n = len(s.active)
-        s.take(s.active, b[k, :n], v2[:, k, :n])
+        s.take(b[k, :n], v2[:, k, :n])
         s.reached = bool(reached[k])
         s.steps += int(taken[k])
-
-
-def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, reached) of the stacked duals; b and the two copies of v (smo.py) change in place.
-
-    When only a few of many are left, they are given back unfinished, to go on in better company.
-    """
-    width, kind = b.shape[1], H.dtype
-    table = H.reshape(-1, width)
-    taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
-    who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
-    room = limit[who] >= STEPS
-    late, who = who[~room].tolist(), who[room]
-    while len(who) > FEW and reached.all():
-        P = len(who)
-        v, x, low, high = v2.take(who, 1), b[who], lo[who].ravel(), hi[who].ravel()
-        own = np.arange(P) * width
-        shift = who * width - own
-        (vU, vL), flat = v, x.reshape(-1)
-        fU, fL = vU.reshape(-1), vL.reshape(-1)
-        H_i, H_j, gain = np.empty((3, P, width), kind)
-        tau = None if kind == np.float32 else np.full_like(gain, TAU)
-        newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), kind)
-        i, j = pair
-        still = open_ = np.ones(P, bool)
-        while still.sum() > 0.75 * P and still[open_].all():
-            for _ in range(STEPS):
-                vU.argmax(1, out=i)
-                i += own
-                table.take(i + shift, 0, out=H_i, mode="clip")
-                np.subtract(fU.take(i)[:, None], vL, out=gain)
-                eta = H_i if tau is None else np.maximum(H_i, tau, out=H_j)
-                np.divide(gain, eta, out=H_j)  # twice the unclipped step
-                np.abs(gain, out=gain)
-                gain *= H_j
-                gain.argmax(1, out=j)
-                j += own
-                t = 0.5 * STRETCH * newton.take(j).astype(float)
-                table.take(j + shift, 0, out=H_j, mode="clip")
-                at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
-                np.minimum(t, top[0] - at[0], out=t)
-                np.minimum(t, at[1] - floor[1], out=t)
-                np.maximum(t, 0.0, out=t)
-                H_j -= H_i
-                H_j *= t.astype(kind)[:, None]
-                v -= H_j
-                at[0] += t
-                at[1] -= t
-                flat[pair] = at
-                ends[0], ends[1] = fU.take(i), fL.take(j)
-                fU[pair] = np.where(at < top, ends, -np.inf)
-                fL[pair] = np.where(at > floor, ends, np.inf)
-            taken[who] += STEPS
-            open_ = (vU.max(1) - vL.min(1) > stop[who]) & (t > 0)
-            still = open_ & (taken[who] + STEPS <= limit[who])
-        v2[:, who], b[who] = v, x
-        late += who[open_ & ~still].tolist()
-        who = who[still]
-        if FEW < len(who) <= len(b) // 4:
-            reached[who] = False
-    for k in late + who[reached[who]].tolist():
-        taken[k] += lean(H[k].__getitem__, v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
-    return taken, reached

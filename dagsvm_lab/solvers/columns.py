@@ -1,36 +1,77 @@
-"""Kernel rows of support vectors, kept: they judge duals on all their rows, and long active sets step on them."""
+"""Kernel rows of support vectors, kept: they judge duals on all their rows, and long active sets step on them.
+
+| constant | unit               | effect of other values |
+|---|---|---|
+| BLOCK    | bytes of one array | of kept rows, at most; smaller arrays make a product more calls |
+| CUT      | bytes of one array | of cut rows; large ones cost the operating system less than one array a row |
+| STRIP    | rows judged        | at a time, all of a strip in one thread; a strip of all kept rows should fit the cache |
+| FEW      | duals              | from here on one product of matrices beats products with vectors, |
+| FOUR     | duals              | and most so of a multiple of four (seven took 40 % longer than eight) |
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..kernels import SIDE, Rows
 
-BLOCK = 1 << 25  # bytes of kept rows at most that are one array
-SMALL = 1 << 20  # bytes of a block that is not worth keeping for others
+BLOCK = 1 << 25
+CUT = 1 << 23
+STRIP = 2048
+FEW, FOUR = 3, 4
 TILE = SIDE**2  # kernel values computed at a time, so that they stay in a core's own cache
-CUT = 1 << 23  # bytes of cut rows that are one array: large ones cost the operating system less
-STRIP = 2048  # rows judged at a time, all of a strip in one thread
-FEW, FOUR = 3, 4  # from so few duals a product of matrices is faster than products with vectors, most so of four rows
+
+
+@dataclass
+class Spare:
+    """Arrays that duals have released for others of the same thread: new memory costs as much as computing its content.
+
+    Attributes
+    ----------
+    arrays : released arrays, of any content.
+    """
+
+    arrays: list[np.ndarray] = field(default_factory=list)
+
+    def take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Return an array of any content: the last one released, if it fits, else a new one."""
+        if self.arrays:
+            array = self.arrays.pop()
+            if (array.shape, array.dtype) == (shape, dtype):
+                return array
+        return np.empty(shape, dtype)
+
+    def give(self, arrays: list[np.ndarray]) -> None:
+        """Release arrays; small ones are left to the operating system."""
+        self.arrays += [array for array in arrays if array.nbytes > SLIM]
+
+
+SLIM = 1 << 20  # bytes of an array that is not worth keeping for others
 
 
 class Columns:
     """K[i, at] of rows i: computed once, and kept while `room` bytes last.
 
-    `spare` are arrays that others have released: new memory costs about as much as computing what fills it. `each` is
-    the `map` to compute by, perhaps of threads: what comes out is the same.
+    `each` is the `map` to compute by, perhaps of threads: what comes out is the same.
+
+    Attributes
+    ----------
+    slot : place of each row among the kept ones, -1 for one that is not kept; ids : the kept rows, in that order.
+    blocks : the kept rows, `tall` to an array.
+    cut : arrays that Cuts of these columns have cleared.
+    past : of each dual, the weights of rows not kept when it was judged last, and their product.
     """
 
-    def __init__(self, rows: Rows, at: np.ndarray, room: float, spare: list[np.ndarray], each: Callable = map):
+    def __init__(self, rows: Rows, at: np.ndarray, room: float, spare: Spare, each: Callable = map):
         self.rows, self.at, self.spare, self.each = rows, at, spare, each
         width = rows.dtype.itemsize * max(len(at), 1)
         self.most = min(int(room / width), len(rows))
         self.tall = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
         self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
-        self.cut: list[np.ndarray] = []  # what Cuts of it have cleared
-        self.past: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # of a dual: weights not kept, and their product
+        self.cut, self.past = Spare(), {}
 
     def learn(self, ids: np.ndarray) -> bool:
         """Whether the rows are all kept now: those that are not yet are computed, if there is room."""
@@ -40,24 +81,16 @@ class Columns:
         while len(new):
             k, used = divmod(len(self.ids), self.tall)
             if k == len(self.blocks):
-                self.blocks.append(self._another())
+                self.blocks.append(self.spare.take((self.tall, len(self.at)), self.rows.dtype))
             part, new = new[: self.tall - used], new[self.tall - used :]
             self.rows.fill(part, self.at, self.blocks[k][used : used + len(part)], self.each)
             self.slot[part] = len(self.ids) + np.arange(len(part))
             self.ids = np.concatenate([self.ids, part])
         return True
 
-    def _another(self) -> np.ndarray:
-        shape = (self.tall, len(self.at))
-        try:
-            block = self.spare.pop()  # in one go: other threads pop too
-        except IndexError:
-            return np.empty(shape, self.rows.dtype)
-        return block if (block.shape, block.dtype) == (shape, self.rows.dtype) else np.empty(shape, self.rows.dtype)
-
     def release(self) -> None:
-        """Nothing; forgets what is kept, and leaves its memory to others."""
-        self.spare += [block for block in self.blocks if block.nbytes > SMALL]
+        """Forget what is kept, and leave its memory to others."""
+        self.spare.give(self.blocks)
         self.slot[:], self.ids, self.blocks, self.past = -1, self.ids[:0], [], {}
 
     def row(self, i: int) -> np.ndarray:
@@ -118,15 +151,15 @@ class Cuts(dict):
         self.blocks: list[np.ndarray] = []
 
     def clear(self) -> None:
-        """Nothing; forgets all rows."""
+        """Forget all rows."""
         super().clear()
-        self.spare += self.blocks
+        self.spare.give(self.blocks)
         self.blocks, self.used = [], self.size
 
     def room(self, n: int) -> np.ndarray:
         """An array of n values to write a row to."""
         if self.used + n > self.size:
-            self.blocks.append(self.spare.pop() if self.spare else np.empty(self.size, self.dtype))
+            self.blocks.append(self.spare.take((self.size,), self.dtype))
             self.used = 0
         self.used += n
         return self.blocks[-1][self.used - n : self.used]

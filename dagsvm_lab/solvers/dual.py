@@ -21,7 +21,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Certificate:
-    """Objectives, gap and largest KKT violation of a feasible point, all in float64."""
+    """Objectives, gap and largest KKT violation of a feasible point in float64, or arrays of them for a stack."""
 
     objective: float
     primal_objective: float
@@ -49,6 +49,44 @@ class Dual:
     upper: np.ndarray
 
 
+@dataclass
+class Duals:
+    """The duals of many machines end to end: machine t has the entries ends[t] : ends[t + 1] of the flat arrays.
+
+    Attributes
+    ----------
+    ends : ndarray of shape (n_machines + 1,)
+    rows : flat indices of training rows, ascending within a machine; s, p, u : flat, as at the top.
+    alpha : flat, the solution; bias, objective, gap, kkt_violation, n_iter, converged : one a machine.
+    """
+
+    ends: np.ndarray
+    rows: np.ndarray
+    s: np.ndarray
+    p: np.ndarray
+    u: np.ndarray
+
+    def __post_init__(self) -> None:
+        n = len(self.ends) - 1
+        self.alpha, self.n_iter, self.converged = np.zeros(len(self.rows)), np.zeros(n, int), np.zeros(n, bool)
+        self.bias, self.objective, self.gap, self.kkt_violation = np.zeros((4, n))
+
+    def part(self, t: int) -> slice:
+        """Where machine t's entries are."""
+        return slice(self.ends[t], self.ends[t + 1])
+
+    def keep(self, t: int, dual: Dual) -> None:
+        """Keep a solution of machine t."""
+        self.alpha[self.part(t)] = dual.alpha
+        self.note(t, dual, dual.n_iter, dual.converged)
+
+    def note(self, t, certificate, n_iter, converged) -> None:
+        """Keep the numbers of machine t, or of several."""
+        self.n_iter[t], self.converged[t] = n_iter, converged
+        for name in ("bias", "objective", "gap", "kkt_violation"):
+            getattr(self, name)[t] = getattr(certificate, name)
+
+
 def problem(y, C=1.0, linear=None, upper=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(s, p, u) of the dual: signs, linear term (default |y|), bounds (default C / |y|, 0 where y is 0)."""
     y = np.asarray(y, dtype=float)
@@ -67,13 +105,9 @@ def problem(y, C=1.0, linear=None, upper=None) -> tuple[np.ndarray, np.ndarray, 
 
 
 def product(K, beta: np.ndarray) -> np.ndarray:
-    """K beta in float64, whatever K's precision; K may also be an object that has `@`, or only gives rows."""
-    if hasattr(K, "__matmul__") and not isinstance(K, np.ndarray):
+    """K beta in float64, whatever K's precision; K may also be an object that has `@`."""
+    if not isinstance(K, np.ndarray) or K.dtype == np.float64:
         return np.asarray(K @ beta, dtype=float)
-    if not isinstance(K, np.ndarray):
-        return sum((beta[i] * np.asarray(K[i], dtype=float) for i in np.flatnonzero(beta)), np.zeros(len(beta)))
-    if K.dtype == np.float64:
-        return K @ beta
     support = np.flatnonzero(beta)
     f = np.zeros(len(K))
     for part in np.array_split(support, max(1, len(support) // 256)):  # no float64 copy of the whole matrix
@@ -87,25 +121,32 @@ def rounding(K, alpha: np.ndarray) -> float:
     return float(np.finfo(float).eps * alpha.sum() * np.abs(diagonal).max(initial=0.0))
 
 
-def measure(f, s, p, u, alpha, bias: float | None = None, noise: float = 0.0) -> Certificate:
-    """Certificate of `alpha`, where f = K beta; the bias is the mean over free vectors, else the midpoint."""
+def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
+    """Certificate of `alpha`, where f = K beta, or of each row of a stack of them (a row with p = u = 0 has no say).
+
+    The bias is the mean of v over free rows, else the midpoint of what the bounded ones allow.
+    """
     v = s * p - f
     below, above = alpha < u, alpha > 0
-    up = np.where(s > 0, below, above)
-    low = np.where(s > 0, above, below)
-    top, bottom = v[up].max(initial=-np.inf), v[low].min(initial=np.inf)
-    violation = max(top - bottom, 0.0) if up.any() and low.any() else 0.0
+    up, low = np.where(s > 0, below, above), np.where(s > 0, above, below)
+    top, bottom = v.max(-1, where=up, initial=-np.inf), v.min(-1, where=low, initial=np.inf)
+    violation = np.maximum(np.where(np.isfinite(top) & np.isfinite(bottom), top - bottom, 0.0), 0.0)
     if bias is None:
         free = below & above
-        ends = [end for end in (top, bottom) if np.isfinite(end)]
-        bias = v[free].mean() if free.any() else sum(ends) / max(len(ends), 1)
-    dual = 0.5 * ((s * alpha) @ f) - p @ alpha
+        count = free.sum(-1)
+        ends = np.array([top, bottom])
+        held = np.isfinite(ends)
+        middle = np.where(held, ends, 0.0).sum(0) / np.maximum(held.sum(0), 1)
+        bias = np.where(count > 0, v.sum(-1, where=free) / np.maximum(count, 1), middle)
+    bias, noise = np.asarray(bias, float), np.asarray(noise, float)
+    dual = 0.5 * (s * alpha * f).sum(-1) - (p * alpha).sum(-1)
     # primal + dual, term by term so that nothing cancels: (u - a) xi + a max(0, -slack)
-    slack = s * (v - bias)
-    slack[np.abs(slack) <= np.minimum(noise, 1e-6 * np.abs(p))] = 0.0
-    room = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros(len(u)))
-    gap = room.sum() - alpha @ np.minimum(slack, 0.0)
-    return Certificate(float(dual), float(gap - dual), float(gap), float(violation), float(bias))
+    slack = s * (v - bias[..., None])
+    slack[np.abs(slack) <= np.minimum(noise[..., None], 1e-6 * np.abs(p))] = 0.0
+    room = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros_like(slack))
+    gap = room.sum(-1) - (alpha * np.minimum(slack, 0.0)).sum(-1)
+    numbers = dual, gap - dual, gap, violation, bias
+    return Certificate(*(n if n.ndim else float(n) for n in map(np.asarray, numbers)))
 
 
 def build(K, s, p, u, alpha, n_iter: int, converged: bool) -> Dual:
@@ -124,7 +165,7 @@ def certify(K, y, dual: Dual) -> Certificate:
 
 
 def warn(message: str) -> None:
-    """None; issues a ConvergenceWarning, never silence."""
+    """Issue a ConvergenceWarning."""
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning

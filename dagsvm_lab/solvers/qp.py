@@ -9,8 +9,7 @@ whose Newton step needs one matrix only: eliminating the multipliers of the boun
     [ P + D  A' ] [dx]   [r]
     [ A      0  ] [dy] = [t],        D diagonal and positive,
 
-so cvxopt is given its own KKT solver, and P is never handed to it. Where P = Z Z' with few columns,
-(D + ZZ')^-1 = D^-1 - D^-1 Z (I + Z'D^-1 Z)^-1 Z'D^-1 (Sherman, Morrison, Woodbury) makes a step cost n d^2.
+so cvxopt is given its own KKT solver, and P is never handed to it.
 
 General dual (dual.py): x = alpha, P = ss' o K, q = -p, A = s', b = 0. As s'alpha = 0, K may be centred.
 Ball of radius R around sum_i c_i phi(x_i): R^2 = max sum_i c_i K_ii - c'Kc over c >= 0, sum c = 1
@@ -19,15 +18,11 @@ Ball of radius R around sum_i c_i phi(x_i): R^2 = max sum_i c_i K_ii - c'Kc over
 Interior points leave every alpha strictly inside its bounds. A bound is taken as active when its multiplier exceeds its
 slack, both scaled to order 1; from there active.py goes on to the exact solution.
 
-References: Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010);
-Fine and Scheinberg, "Efficient SVM training using low-rank kernel representations" (2001).
+Reference: Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010).
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations_with_replacement
-from math import factorial, prod
 
 import numpy as np
 from scipy import linalg
@@ -61,32 +56,6 @@ class _Matrix:
         M = scale * self.K if s is None else scale * self.K * np.outer(s, s)
         M[np.diag_indices_from(M)] += D
         return positive_solver(M)
-
-
-class _Factor(_Matrix):
-    """K = Z Z' by its factor: the same four answers, each linear in the number of rows."""
-
-    def __init__(self, Z: np.ndarray):
-        self.Z = Z
-
-    def __matmul__(self, beta):
-        return self.Z @ (self.Z.T @ beta)
-
-    def block(self, rows):
-        return self.Z[rows] @ self.Z[rows].T
-
-    def diagonal(self):
-        return np.einsum("ij,ij->i", self.Z, self.Z)
-
-    def centred(self, rows):
-        Z = np.asarray(self.Z[rows], dtype=float)
-        return _Factor(Z - Z.mean(axis=0))
-
-    def solver(self, D, scale=1.0, s=None):
-        Z = np.sqrt(scale) * (self.Z if s is None else s[:, None] * self.Z)
-        over = Z / D[:, None]
-        inner = positive_solver(np.eye(Z.shape[1]) + Z.T @ over)
-        return lambda r: (r.T / D).T - over @ inner(over.T @ r)
 
 
 def positive_solver(M: np.ndarray) -> Callable:
@@ -169,16 +138,36 @@ def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
     return x, z[:n] > slack[:n], at_upper, out["iterations"]
 
 
-def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None, factor=None) -> Dual:
-    """The exact `Dual`: gap at most `tol` relative to the objective, or a ConvergenceWarning.
+def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual:
+    """Solve the dual exactly, by interior points.
 
-    K is the kernel matrix; or None with `factor` = Z for K = Z Z', when time grows linearly with the rows.
-    y holds +-1 or soft labels; `linear` and `upper` replace the terms p and u that follow from y and C.
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    y : ndarray of shape (n,)
+        Labels: +-1, or soft labels in [-1, 1].
+    C : float, default 1.0
+        Bound of the dual variables.
+    tol : float, default 1e-9
+        Largest gap, relative to the objective, that counts as solved.
+    linear, upper : ndarray of shape (n,), optional
+        The terms p and u of the dual (dual.py), where they do not follow from y and C.
+
+    Returns
+    -------
+    Dual
+        The solution with its certificate; a ConvergenceWarning where its gap is larger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dagsvm_lab import solve_qp
+    >>> solve_qp(np.array([[1.0, -1.0], [-1.0, 1.0]]), [-1, 1], C=0.25).alpha.tolist()
+    [0.25, 0.25]
     """
     s, p, u = problem(y, C, linear, upper)
-    if (K is None) == (factor is None):
-        raise ValueError("give either K or factor")
-    given = _Factor(np.asarray(factor, float)) if K is None else _Matrix(np.asarray(K))
+    given = _Matrix(np.asarray(K))
     live = np.flatnonzero(u > 0)
     alpha = np.zeros(len(s))
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
@@ -230,8 +219,6 @@ def _solve_scaled(gram, smooth, s, p, u, t, tol) -> tuple[np.ndarray, int]:
 
 def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
     """(whether the matrix is positive semidefinite up to its precision, its positive part)."""
-    if isinstance(gram, _Factor):
-        return True, gram
     trace = np.trace(gram.K) + np.finfo(float).tiny
 
     def positive(share):
@@ -245,20 +232,6 @@ def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
         return True, gram
     values, vectors = np.linalg.eigh(gram.K)
     return positive(1e-5 if single else 1e-10), _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def polynomial_factor(X, degree: int = 1, gamma: float = 1.0, coef0: float = 0.0) -> np.ndarray:
-    """Z with Z Z' = (gamma X X' + coef0)^degree: one column per monomial, by the multinomial theorem."""
-    Z = np.sqrt(gamma) * np.asarray(X, dtype=float)
-    if coef0 < 0 or gamma < 0:
-        raise ValueError("a polynomial kernel has a real factor only for gamma >= 0 and coef0 >= 0")
-    if coef0 > 0:
-        Z = np.hstack([Z, np.full((len(Z), 1), np.sqrt(coef0))])
-    columns = []
-    for term in combinations_with_replacement(range(Z.shape[1]), degree):
-        repeats = prod(factorial(count) for count in Counter(term).values())
-        columns.append(np.sqrt(factorial(degree) / repeats) * Z[:, term].prod(axis=1))
-    return np.column_stack(columns)
 
 
 def enclosing_ball(K, tol: float = 1e-9) -> tuple[float, np.ndarray]:

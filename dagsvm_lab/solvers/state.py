@@ -1,0 +1,152 @@
+"""One dual under way: what is known of it between solves of its active rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .columns import Columns, Cuts
+from .dual import Dual, Duals, measure
+from .smo import once, patience, settle, twice
+
+START = 48  # rows of each side a dual starts with, or a SHARE-th of them: 24 or 96 cost 5 to 10 % on Letter
+SHARE = 60
+FALL = 0.1  # violation of a solve over that of the one before: .3 judges more often, .03 steps more in vain
+KEEP = 0.5  # what must be left of the active rows for them to stay as they are: cutting costs a new block of kernels
+
+
+class State:
+    """One dual of a bank (dual.py), solved on active rows that change from round to round (batch.py).
+
+    Attributes
+    ----------
+    at : the rows of X that it is of, ascending. Other indices count these rows.
+    s, p, u, lo, hi : the dual, and its box in beta = s alpha.
+    beta : lo <= beta <= hi and sum beta = 0 after every step.
+    v : s p - K beta; exact on all rows after `judge`, and on the active rows after every solve of them.
+    top, bottom, violation : when last judged, the largest v that may rise, the least that may fall, their difference.
+    active : the rows that steps move, ascending.
+    aim : the violation of the active rows at which all rows are judged again.
+    stop : the violation at which the present solve ends; it falls to `aim` in a few solves of ever fewer rows.
+    reached : whether the last solve came to `stop`, or was given up because its stack had become small.
+    steps, limit, hard : steps taken, allowed, and the number from which linear systems take over (smo.py).
+    best, stalled : the least objective judged so far, and how many judgements in a row have not lowered it.
+    columns, number : where kernel values come from (several duals may share them), and this dual's number there.
+    shares, place : whether `columns` is of more rows than these, and where these are among them.
+    half : K_ii / 2. cuts : kernel rows cut to the active rows, for a dual that steps alone.
+    """
+
+    def __init__(self, duals: Duals, t: int, max_iter: int):
+        part = duals.part(t)
+        self.at, self.s, self.p, self.u = duals.rows[part], duals.s[part], duals.p[part], duals.u[part]
+        self.lo, self.hi = np.minimum(self.s * self.u, 0.0), np.maximum(self.s * self.u, 0.0)
+        self.beta = np.zeros(len(self.s))
+        self.limit = max_iter if max_iter > 0 else max(10_000_000, 100 * len(self.s))
+        self.hard, self.best, self.reached = patience(len(self.s)), np.inf, True
+        self.steps = self.stalled = 0
+        sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
+        few = [min(max(START, len(side) // SHARE), len(side)) for side in sides]
+        spread = [side[np.linspace(0, len(side) - 1, n).astype(int)] for side, n in zip(sides, few, strict=True)]
+        self.active = np.sort(np.concatenate(spread))
+        self.judge(np.zeros(len(self.s)))
+        self.stop = self.aim = 0.25 * self.violation
+
+    def use(self, columns: Columns, at: np.ndarray, shares: bool, number: int) -> None:
+        """Take kernel values from `columns`, where the rows of this dual are `at`."""
+        self.rows, self.columns, self.at, self.shares, self.number = columns.rows, columns, at, shares, number
+        self.half, self.place = 0.5 * self.rows.diagonal(at), np.searchsorted(columns.at, at)
+        self.cuts = Cuts(columns)
+
+    def judge(self, f: np.ndarray) -> None:
+        """Take f = K beta on all rows: v and the largest violation."""
+        self.v = self.s * self.p - f
+        self.top, self.bottom = self.ends(slice(None))
+        self.violation = self.top - self.bottom
+
+    def ends(self, rows) -> tuple[float, float]:
+        """(max v over those of the rows that may rise, min v over those that may fall)."""
+        v, b = self.v[rows], self.beta[rows]
+        return v.max(where=b < self.hi[rows], initial=-np.inf), v.min(where=b > self.lo[rows], initial=np.inf)
+
+    def twice(self) -> np.ndarray:
+        """v of the active rows as steps.py has it."""
+        a = self.active
+        return twice(self.v[a], self.beta[a], self.lo[a], self.hi[a], self.rows.dtype)
+
+    def take(self, b: np.ndarray, v2: np.ndarray) -> None:
+        """Take beta and both copies of v of the active rows from a solve."""
+        self.beta[self.active], self.v[self.active] = b, once(v2)
+
+    def remaining(self, tol: float) -> np.ndarray:
+        """The active rows without those that rest: at a bound, pulling outwards by more than any violator pulls in."""
+        a = self.active
+        v, b = self.v[a], self.beta[a]
+        top, bottom = self.ends(a)
+        if not np.isfinite(top - bottom):  # all on one side: their partners are still to join
+            return a
+        margin = 0.25 * max(top - bottom, tol)
+        high, low = max(top, bottom) + margin, min(top, bottom) - margin
+        resting = ((b >= self.hi[a]) & (v > high)) | ((b <= self.lo[a]) & (v < low))
+        return a[~resting]
+
+    def next_round(self, tol: float) -> None:
+        """Set what the next solve works on: how tightly, and on which rows."""
+        tight = 0.9 * tol
+        if self.stop > self.aim:  # only what is left of the present rows, more tightly
+            remaining = self.remaining(tol)
+            if len(remaining) < KEEP * len(self.active):
+                self.active = remaining
+                self.cuts.clear()
+            self.stop = max(self.aim, FALL * self.stop)
+            return
+        if self.violation < 2.0 * self.aim:  # hardly anything outside: all the way before the next look at it
+            self.aim, self.stop = tight, max(tight, FALL * self.stop)
+        else:
+            self.aim = self.stop = max(min(self.aim, FALL * self.violation), tight)
+        up, low = self.beta < self.hi, self.beta > self.lo
+        excess = np.maximum(np.where(up, self.v - self.bottom, -np.inf), np.where(low, self.top - self.v, -np.inf))
+        excess[self.active] = -np.inf
+        new = np.flatnonzero(excess > self.aim)
+        n = len(self.active)
+        most = max(2 * START, n if 16 * n < len(self.v) else n // 2)
+        if len(new) > most:
+            new = new[np.argpartition(-excess[new], most)[:most]]
+        self.active = np.sort(np.concatenate([self.remaining(tol), new]))
+        self.cuts.clear()
+
+    def lose_patience(self) -> None:
+        """Finish a small dual that takes too many steps in float64, by linear systems."""
+        if self.steps < self.hard:
+            return
+        self.stalled = 4
+        if self.rows.dtype == np.float64:
+            self.beta = settle(self.rows.block(self.at, self.at), self.s, self.p, self.u, self.beta)
+            self.hard, self.limit, self.stalled = np.inf, min(self.limit, 10 * self.steps), 0
+        self.reached, self.stop = True, self.aim
+
+    def finished(self, tol: float) -> bool:
+        """Whether to stop: converged, out of steps, or no longer gaining on the objective."""
+        objective = -0.5 * float(self.beta @ (self.v + self.s * self.p))
+        least = 1e-6 if self.rows.dtype == np.float32 else 1e-12
+        self.stalled = 0 if objective < self.best - least * abs(objective) else self.stalled + 1
+        self.best = min(self.best, objective)
+        return (
+            self.violation <= tol or self.steps >= self.limit or (self.stalled > 3 and self.stop <= max(tol, self.aim))
+        )
+
+    def near(self) -> np.ndarray:
+        """Rows at which float64 may find a violation that float32 did not: not those far on their right side."""
+        margin = max(0.01, 1e-6 * np.abs(self.beta).sum())
+        return np.flatnonzero((self.beta != 0) | (self.s * (self.v - 0.5 * (self.top + self.bottom)) > -margin))
+
+    def judge_again(self, f: np.ndarray, tol: float) -> None:
+        """Take f = K beta in float64 after a search in float32, and aim at what that has left."""
+        self.judge(f)
+        self.best, self.stalled = np.inf, 0
+        self.aim = self.stop = max(0.9 * tol, min(self.stop, FALL * self.violation))
+
+    def dual(self, tol: float) -> Dual:
+        """The Dual of what was reached, certified from v."""
+        alpha = self.s * self.beta
+        c = measure(self.s * self.p - self.v, self.s, self.p, self.u, alpha)
+        numbers = c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation
+        return Dual(alpha, *numbers, self.steps, bool(c.kkt_violation <= tol), self.p, self.u)
