@@ -1,199 +1,242 @@
-"""Yu et al. 2011: the protocol on hand-checked cases, and the record beside the published tables."""
+"""Yu et al. 2011: splits, lists, readings and claims, on cases checked by hand or by brute force."""
+
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import t as student
 
-from dagsvm_lab import AdaptiveDAGSVC
+from dagsvm_lab import DAGSVC, AdaptiveDAGSVC
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_index
-from dagsvm_lab.protocols import yu2011 as yu
-from dagsvm_lab.protocols import yu2011_tuning as tuning
-from dagsvm_lab.report.record import Record
+from dagsvm_lab.papers import yu2011 as yu
+from dagsvm_lab.papers import yu2011_readings as readings
+from dagsvm_lab.report.claims import INFERRED, Tables
 from dagsvm_lab.report.verdicts import published
 from dagsvm_lab.solvers import solve_smo
 from dagsvm_lab.systems.adaptive import adaptive_graph
-from dagsvm_lab.systems.ddag import ddag
 
 
-def recorded(name):
-    table = Record("02_yu2011").recorded(name)
-    if table is None:
-        pytest.skip(f"figures/02_yu2011/{name}.csv is not there: run make full")
-    return table
-
-
-@pytest.fixture(scope="module")
-def glass():
-    part = yu.split("glass")
-    return part, yu.fitted(part, tune=None, gamma=0.5, C=8.0)
-
-
-def test_printed_percents_are_whole_answers():
-    table = tuning.printed().set_index("dataset")
-    assert table.loc["vowel", ["traditional_max", "traditional_min", "adaptive", "gain"]].tolist() == [284, 283, 291, 7]
-    assert table.short_of_max.to_dict() == dict(iris=0, wine=0, glass=6, vowel=1, vehicle=14, segment=38)
-    back = published("yu2011_table2").set_index("dataset")
-    assert np.allclose(100 * table.adaptive / table.test, back.adaptive, atol=0.0051)
-    assert np.allclose(5 * table.sum_of_twenty / table.test, back.traditional_mean, atol=0.0051)
+# ------------------------------------------------------------------------------------------------ splits
+def test_rows_are_what_the_printed_percents_say():
+    table, n = published("yu2011_table2").set_index("dataset"), yu.SIZES.test
+    hits = {c: (table[c] * n / 100).round().astype(int) for c in table}
+    assert all(np.allclose(100 * hits[c] / n, table[c], atol=0.0051) for c in table if c != "traditional_mean")
+    rows = published("yu2011_rows").set_index("dataset")
+    assert (rows.spread == hits["traditional_max"] - hits["traditional_min"]).all()
+    assert (rows.gain == hits["adaptive"] - hits["traditional_max"]).all()
 
 
 @pytest.mark.parametrize("rule", [None, "stratified", "first-n"])
 def test_splits_have_the_printed_sizes(rule):
-    names = [name for name in yu.NAMES if rule is None or name != "vowel"]
-    splits = [yu.split(name, rule, seed=3) for name in names]
-    assert yu.table1(splits).set_index("dataset").equals(yu.SIZES.loc[names])
-    for s in splits:
+    for name in yu.NAMES:
+        if rule is not None and name == "vowel":
+            continue
+        s = yu.split(name, rule, seed=3)
+        counted = [len(s.y), len(s.y_test), s.X.shape[1], len(s.class_names)]
+        assert counted == yu.SIZES.loc[name].tolist() and yu.sizes(name) == tuple(counted[:2])
         assert np.allclose([s.X.min(axis=0), s.X.max(axis=0)], [[-1], [1]])
         assert len(np.unique(s.y)) == len(np.unique(s.y_test)) == len(s.class_names)
 
 
 def test_first_rows_of_each_class_and_whole_speakers():
     assert np.bincount(yu.split("wine", "first-n").y).tolist() == [35, 43, 29]  # 60 % of 59, 71, 48
-    drawn = yu.split("vowel", "speakers", seed=5)
-    assert np.bincount(drawn.y).tolist() == [48] * 11  # six times a speaker, eight speakers
+    drawn = yu.split("vowel", "drawn", seed=5)
+    assert drawn.rule == "speakers" and np.bincount(drawn.y).tolist() == [48] * 11  # six times a speaker, eight of them
     assert np.array_equal(yu.split("vowel").y_test[:66], np.tile(np.arange(11), 6))  # a speaker's rows stand together
+    assert yu.split("glass", "drawn", seed=1).rule == "stratified"
 
 
-def test_only_the_corrected_formulas_are_the_distance():
-    rng = np.random.default_rng(0)
-    table = yu.identity([(rng.normal(size=(7, 3)), rng.normal(size=(4, 3)) + 1)], [0.3])
-    exact = table.difference < 1e-12
-    assert exact.tolist() == (table.form == "corrected").tolist()
+# ------------------------------------------------------------------------------------------------ lists
+def by_list(f, order, n):
+    """The list algorithm for one row, said plainly."""
+    order = list(order)
+    while len(order) > 1:
+        i, j = order[0], order[-1]
+        low_wins = f[pair_index(min(i, j), max(i, j), n)] >= 0
+        order.remove(max(i, j) if low_wins else min(i, j))
+    return order[0]
 
 
-def test_settled_rows_have_one_answer_whatever_the_order():
+def test_answers_are_the_list_algorithms():
+    f = np.random.default_rng(0).normal(size=(40, 10))
+    orders = np.array([np.random.default_rng(k).permutation(5) for k in range(20)])
+    assert np.array_equal(yu.answers(f, orders), [[by_list(row, order, 5) for row in f] for order in orders])
+
+
+def test_answers_are_dagsvcs():
+    s = yu.split("glass")
+    est = AdaptiveDAGSVC(gamma=0.5, C=8.0).fit(s.X, s.y)
+    dag = DAGSVC().fit_over(est.machines_, s.X, s.y)
+    for order in ([0, 1, 2, 3, 4, 5], [3, 5, 0, 1, 4, 2]):
+        mine = yu.answers(est.machines_.decision(s.X_test), [order])[0]
+        assert np.array_equal(dag.with_order(order).predict(s.X_test), mine)
+
+
+def test_an_order_matters_on_unsettled_rows_and_on_no_other():
     f = np.random.default_rng(1).normal(size=(400, 10))
-    open_ = yu.unsettled(f, 5)
-    answers = np.array([ddag(order, 5).run(f)[0] for order in yu.lists(5, 0)])
-    answers = np.vstack([answers, adaptive_graph(np.random.default_rng(2).random((5, 5))).run(f)[0]])
-    assert len(yu.lists(5, 0)) == 60
-    assert np.array_equal(np.ptp(answers, axis=0) > 0, open_)  # and on every other row some two orders disagree
-    assert 0.2 < open_.mean() < 0.9
+    every = np.array(list(permutations(range(5))))
+    assert len(yu.lists(5)) == 60 and np.array_equal(np.ptp(yu.answers(f, every), axis=0) > 0, yu.unsettled(f, 5))
+    assert np.array_equal(np.ptp(yu.answers(f, yu.lists(5)), axis=0) > 0, yu.unsettled(f, 5))  # reversed lists agree
+    settled = f[~yu.unsettled(f, 5)]
+    for k in range(5):
+        table = np.random.default_rng(k).random((5, 5))
+        for graph in (adaptive_graph(table + table.T), readings.any_pair_graph(table + table.T)):
+            assert np.array_equal(graph.run(settled)[0], yu.answers(settled, every[:1])[0])
+    assert yu.lists(11).shape == (yu.LISTS, 11)
 
 
-def test_systems_keep_their_bounds(glass):
-    hits = yu.systems(*glass).set_index("method").hits
-    assert hits["best-order"] >= hits["traditional-max"] >= hits["traditional"] >= hits["traditional-min"]
-    assert hits["any-order"] >= max(hits["best-order"], hits["adaptive"], hits["least-separable"])
-    assert hits["adaptive"] == (glass[1].predict(glass[0].X_test) == glass[0].y_test).sum()
-
-
-def test_walk_is_the_engines_way(glass):
-    part, est = glass
-    f = est.machines_.decision(part.X_test)
-    for row in range(20):
-        duels = yu.walk(est.graph_, f[row], part.class_names)
-        i, j = (part.class_names.index(name) for name in duels.test[0].split(" - "))
-        assert est.separability_[i, j] == est.separability_.max()
-        assert duels.f[0] == f[row, pair_index(i, j, 6)]
-        left = set(part.class_names) - set(duels.out)
-        assert left == {part.class_names[est.graph_.run(f[[row]])[0][0]]}
+# ------------------------------------------------------------------------------------------------ readings
+def test_any_pair_graph_asks_the_farthest_pair_left():
+    table = np.random.default_rng(0).random((5, 5))
+    table = table + table.T
+    for f in np.random.default_rng(1).normal(size=(50, 10)):
+        left = set(range(5))
+        while len(left) > 1:
+            i, j = max(((a, b) for a in left for b in left if a < b), key=lambda pair: table[pair])
+            left.remove(j if f[pair_index(i, j, 5)] >= 0 else i)
+        assert readings.any_pair_graph(table).run(f[None])[0].tolist() == list(left)
 
 
 def test_validation_skips_only_what_would_come_out_the_same():
-    part = yu.split("iris")
-    rows = part.y > 0
-    X, y = part.X[rows], part.y[rows] - 1
-    est, kernel = AdaptiveDAGSVC(Cs=2.0 ** np.arange(8, -4, -2), tol=1e-8, cv=4, random_state=0), Kernel("rbf", 2.0)
-    Cs, accuracy = est.validation_curve(X, y, kernel)
-    assert Cs.tolist() == sorted(Cs)
     from sklearn.model_selection import StratifiedKFold
 
+    part = yu.split("iris")
+    X, y = part.X[part.y > 0], part.y[part.y > 0] - 1
+    est, kernel = AdaptiveDAGSVC(Cs=2.0 ** np.arange(8, -4, -2), tol=1e-8, cv=4, random_state=0), Kernel("rbf", 2.0)
+    Cs, accuracy = est.validation_curve(X, y, kernel)
     right, s = np.zeros(len(Cs)), 1.0 - 2 * y
     for fit, held in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y):
         for k, C in enumerate(Cs):
             dual = solve_smo(kernel(X[fit], X[fit]), s[fit], C, tol=1e-8)
-            f = kernel(X[held], X[fit]) @ (s[fit] * dual.alpha) + dual.bias
-            right[k] += (s[held] * f > 0).sum()
-    assert np.array_equal(accuracy, right / len(y))
+            right[k] += (s[held] * (kernel(X[held], X[fit]) @ (s[fit] * dual.alpha) + dual.bias) > 0).sum()
+    assert Cs.tolist() == sorted(Cs) and np.array_equal(accuracy, right / len(y))
+
+
+def small_surface():
+    """Two pairs, gamma 2^-9 and 2, C 1/2, 4 and 16."""
+    accuracy = np.array([[[0.5, 0.9, 0.9], [0.8, 0.95, 0.95]], [[0.7, 0.6, 1.0], [0.7, 0.7, 0.7]]])
+    distances = np.array([[0.3, 0.2], [0.1, 0.4]])
+    return readings.Surface(np.array([2.0**-9, 2.0]), np.array([0.5, 4.0, 16.0]), distances, accuracy)
 
 
 def test_recipes_choose_by_their_rule_and_ties_go_to_the_smallest():
-    accuracy = np.array([[[0.5, 0.9, 0.9], [0.8, 0.95, 0.95]], [[0.7, 0.6, 1.0], [0.7, 0.7, 0.7]]])
-    found = tuning.Surface(
-        np.array([1.0, 2.0]), np.array([1.0, 4.0, 16.0]), np.array([[0.3, 0.2], [0.1, 0.4]]), accuracy
-    )
+    found = small_surface()
     assert [part.tolist() for part in found.choice("dbtc")] == [[0, 1], [1, 0]]
     assert [part.tolist() for part in found.choice("cv")] == [[1, 0], [1, 2]]
     assert [part.tolist() for part in found.choice("shared")] == [[0, 0], [2, 2]]  # .95 in the mean
 
 
+def test_readings_break_ties_as_they_say():
+    ways = {(g, C): (a.tolist(), b.tolist()) for g, C, a, b in readings.choices(small_surface())}
+    assert ways["own", "smallest"] == ([0, 1], [1, 0]) and ways["own", "largest"] == ([0, 1], [2, 2])
+    assert ways["own", "smallest from 1"] == ([0, 1], [1, 1])  # the second pair is right as often with every C
+    assert ways["shared", "4"] == ([1, 1], [1, 1])  # DBTC sums to .4 and .6
+    assert ways["cv 2^-9 by 1", "smallest gamma"] == ([1, 0], [1, 2])
+    assert ways["cv 2^-9 by 1", "largest gamma"] == ([1, 0], [2, 2])
+    assert ways["cv 2^-9 by 2", "smallest C"] == ([1, 0], [2, 2])  # every second C: 1/2 and 16
+    assert ways["cv shared 2^-9 by 1", "smallest gamma"] == ([0, 0], [2, 2])
+    assert ways["cv 2^-4 by 1", "smallest gamma"] == ([1, 1], [1, 0])  # only gamma 2 is on that grid
+
+
 def test_search_rows_are_real_systems():
     part = yu.split("iris")
-    found = tuning.search(part, tuning.surface(part, [0.5, 2.0], [0.5, 8.0]))
-    row = found[(found.gamma == "2") & (found.C == "8.0") & (found.separability == "own")].squeeze()
+    found = readings.search(part, readings.surface(part, [0.5, 2.0], [0.5, 8.0]))
+    row = found.query("gamma == '2' and C == '8' and measure == 'own' and next == 'survivor'").squeeze()
     est = AdaptiveDAGSVC(gamma=2.0, C=8.0, tol=1e-6).fit(part.X, part.y)
-    assert row.adaptive == (est.predict(part.X_test) == part.y_test).sum()
-    assert row.traditional_max - row.traditional_min == row.spread and row.unsettled == 0 == row.spread
+    assert row.adaptive == (est.predict(part.X_test) == part.y_test).sum() == row.best == row.worst
+    assert row.unsettled == row.spread == row.gain == 0 == row.ahead
 
 
-def test_intervals_by_hand():
-    rows = [("iris", s, "stratified", m, a) for s, pair in enumerate([(90, 92), (91, 95), (92, 92)])
-            for m, a in zip(("traditional", "adaptive"), pair, strict=True)]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["dataset", "seed", "rule", "method", "accuracy_pct"])
-    more = [table.assign(method=m, accuracy_pct=90.0)[::2] for m in ("traditional-max", "max-wins", "least-separable")]
-    row = yu.gains(pd.concat([table, *more])).iloc[0]
-    half = student.ppf(0.975, 2) * np.sqrt((1 / 3 + 54 / 96) * 4)  # gains 2, 4, 0: mean 2, variance 4
-    assert np.allclose(row[["gain", "low", "high"]].tolist(), [2, 2 - half, 2 + half])
+# ------------------------------------------------------------------------------------------------ claims
+def judged(tmp_path, claim, reading="as written", **tables):
+    """The word of a claim over made tables."""
+    for name, rows in tables.items():
+        pd.DataFrame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    return yu.yu.claims[claim].judge(Tables(tmp_path), reading).word
 
 
-def test_recorded_table2_is_near_the_published_one():
-    mine, paper = recorded("table2"), published("yu2011_table2")
-    assert mine.columns.tolist() == paper.columns.tolist() and mine.dataset.tolist() == paper.dataset.tolist()
-    off = (mine.set_index("dataset") - paper.set_index("dataset")).abs()
-    assert (off <= 4).to_numpy().mean() >= 0.6
-    assert off.loc[["vehicle", "segment"], "adaptive"].max() <= 0.01  # whose split is the file's own order
-    assert (mine.traditional_max >= mine.traditional_mean).all() and (
-        mine.traditional_mean >= mine.traditional_min
-    ).all()
+def against_best(wins, losses, p):
+    """Paired tests against the best of twenty on two sets."""
+    return dict(dataset=["iris", "vowel"], against="best of twenty", only_a_wrong=[0, losses], only_b_wrong=[0, wins],
+                p_exact=[1.0, p])  # fmt: skip
 
 
-def test_recorded_recipes_differ_as_the_notebook_says():
-    table = recorded("recipes").pivot(index="dataset", columns="recipe", values="adaptive")
-    loss = table[["cv", "shared"]].min(axis=1) - table.dbtc
-    assert 3 < loss["vehicle"] < 5 and 5 < table.shared["vowel"] - table.dbtc["vowel"] < 7
-    best = ["wine", "glass", "segment"]
-    assert (table.dbtc >= table.max(axis=1))[best].all()
-    unsettled = recorded("recipes").set_index(["dataset", "recipe"]).unsettled
-    assert (
-        unsettled["vowel", "cv"] > 2 * unsettled["vowel", "dbtc"]
-        and unsettled["iris"].max() == unsettled["wine"].max() == 0
+@pytest.mark.parametrize(("wins", "losses", "p", "word"), [
+    (7, 0, 0.016, "reproduced"), (0, 1, 1.0, "within chance"), (3, 12, 0.035, "not reproduced"),
+])  # fmt: skip
+def test_at_least_the_best_of_twenty_has_three_outcomes(tmp_path, wins, losses, p, word):
+    assert judged(tmp_path, "yu-not-below-maximum", tests=against_best(wins, losses, p)) == word
+    assert judged(tmp_path, "yu-vowel-better") == word
+    assert judged(tmp_path, "yu-vowel-better", INFERRED, tests_inferred=against_best(7, 0, 0.016)) == "reproduced"
+
+
+@pytest.mark.parametrize(("share", "word"), [(0.99, "reproduced"), (0.4, "within chance"), (0.01, "not reproduced")])
+def test_all_six_at_once(tmp_path, share, word):
+    table = dict(dataset=["iris", "all six"], at_least=[1.0, share])
+    assert judged(tmp_path, "yu-not-below-maximum", INFERRED, redraws=table) == word
+
+
+@pytest.mark.parametrize(("gain", "half", "better", "not_below"), [
+    (1.0, 0.5, "reproduced", "reproduced"), (-0.1, 0.5, "within chance", "within chance"),
+    (-1.0, 0.5, "not reproduced", "not reproduced"),
+])  # fmt: skip
+def test_gains_over_the_mean_list(tmp_path, gain, half, better, not_below):
+    six = dict(
+        dataset=[*yu.NAMES, "letter"], rival="mean list", gain=[gain] * 6 + [-9], low=gain - half, high=gain + half
     )
+    assert judged(tmp_path, "yu-better", rivals=six) == better == judged(tmp_path, "yu-better", INFERRED)
+    assert judged(tmp_path, "yu-not-below-mean") == not_below
 
 
-def test_recorded_splits_and_gains():
-    found, gains = recorded("repeats"), recorded("gains")
-    assert not found.duplicated(["dataset", "seed", "rule", "method"]).any()
-    assert set(found.dataset) == {*yu.NAMES, *yu.BEYOND}
-    drawn = found[found.rule.isin(["stratified", "speakers"])]
-    wide = drawn.pivot(index=["dataset", "seed"], columns="method", values="accuracy_pct")
-    splits = wide.adaptive.groupby("dataset").agg(["count", "min", "max"])
-    assert splits["count"].min() >= 10
-    paper = published("yu2011_table2").set_index("dataset").adaptive
-    low, high = (splits.loc[paper.index, end] for end in ("min", "max"))
-    assert (low <= paper + 0.01).all() and (paper <= high).all()
-    orders = (wide["traditional-max"] - wide["traditional-min"]).groupby("dataset").mean()
-    assert ((splits["max"] - splits["min"]) > 2 * orders).all()
-    gain = gains.pivot(index="dataset", columns="rival", values="gain")
-    assert 0.3 < gain.traditional["vowel"] < 0.8 and gain.traditional.drop("vowel").abs().max() < 0.1
-    assert (gain["traditional-max"].drop(["iris", "wine"]) < 0).all()
+def test_pooled_intervals_narrow_with_the_number_of_sets(tmp_path):
+    six = dict(dataset=yu.NAMES, rival="mean list", gain=0.5, low=-0.5, high=1.5)  # 1 / sqrt 6 = .41
+    assert judged(tmp_path, "yu-better", rivals=six) == "reproduced"
+    assert judged(tmp_path, "yu-better", INFERRED) == "within chance"
 
 
-def test_recorded_sweep_says_when_an_order_matters():
-    found = recorded("sweep").pivot(index="gamma", columns="rival", values=["gain", "unsettled_pct"])
-    gain = found["gain"]
-    assert (gain["traditional"] > 0).all() and (gain["least-separable"] > gain["traditional"]).all()
-    assert (gain["traditional-max"] < 0).all() and found["unsettled_pct"]["traditional"].is_monotonic_decreasing
+@pytest.mark.parametrize(("wins", "losses", "p", "word"), [
+    (9, 9, 1.0, "reproduced"), (4, 6, 0.75, "within chance"), (1, 20, 1e-5, "not reproduced"),
+])  # fmt: skip
+def test_dbtc_stands_in_unless_it_is_significantly_worse(tmp_path, wins, losses, p, word):
+    table = dict(dataset=["iris", "together"], wins=[50, wins], losses=[0, losses], p_exact=[0.0, p])
+    assert judged(tmp_path, "yu-tuning", recipe_tests=table) == word
 
 
-def test_recorded_search_reaches_each_printed_number_but_not_all_three():
-    found = recorded("search")
-    assert len(found) > 900 and found.distance.min() > 0 and found.gain.max() < 7
-    both = found.query("traditional_max == 284 and traditional_min == 283")
-    assert set(both.gamma.astype(str)) == {"2"} and set(both.C) == {"1.0"} and both.unsettled.max() == 2
-    wanted = found.query("adaptive == 291")
-    assert len(wanted) and wanted.spread.min() >= 3 and wanted.traditional_max.min() > 284
-    summed = found.query("gamma == 'shared' and C == 'smallest' and separability == 'own'").squeeze()
-    assert (summed.traditional_max, summed.adaptive) == (289, 292) and 0 < (found.gain > 0).mean() < 0.5
+@pytest.mark.parametrize("good", [True, False])
+def test_the_plain_claims_can_hold_and_fail(tmp_path, good):
+    words = {True: "reproduced", False: "not reproduced"}
+    off = 0.0 if good else 1.0
+    lines = dict(dataset=["vowel", "vowel"], system=["adaptive", "max-wins"], kernel_evaluations=[90 + 20 * off, 100])
+    more = dict(dataset=["vowel", "vowel"], system=["one-versus-rest", "traditional"], kernel_evaluations=[100, 90])
+    speed = pd.concat([pd.DataFrame(lines), pd.DataFrame(more)])
+    speed["decisions"] = [10, 55, 11, 10 + off]
+    found = dict(
+        dual=dict(primal=[10.0], eq2=[10 + off], bounded=[10 + off]),
+        identity=dict(equation=[6, 6, 9, 9], form=["printed", "corrected"] * 2, difference=off),
+        scaling=dict(test_outside_pct=[off], train_low=[-1 - off], train_high=[1.0]),
+        undivided=dict(box_pct=[1 - off]),
+        fisher=dict(dataset="glass", gamma_dbtc=[1.0] * 4, gamma_fisher=1 - off, dbtc=[1, 2, 3, 4],
+                    fisher=[1, 2, 3, 4] if good else [1, 4, 2, 3]),
+        steps=dict(steps=[10], most_separable=[10 - off]),
+        table2=dict(dataset=["iris", "vowel"], traditional_max=[90, 90.0], traditional_min=[90 - off, 90 - off]),
+        tuning_time=dict(dbtc_seconds=[1 + off], cv_seconds=[2.0]),
+        speed=speed,
+    )  # fmt: skip
+    for name, rows in found.items():
+        pd.DataFrame(rows).to_csv(tmp_path / f"{name}.csv", index=False)
+    for claim in ("yu-eq2", "yu-eq6", "yu-eq9", "yu-eq11", "yu-fisher-ranks"):
+        assert judged(tmp_path, claim) == judged(tmp_path, claim, INFERRED) == words[good], claim
+    for claim in ("yu-undivided", "yu-fisher", "yu-most-separable", "yu-order-idle", "yu-tuning-time"):
+        assert judged(tmp_path, claim) == words[good], claim
+    for claim in ("yu-faster-than-pairs", "yu-faster-than-rest", "yu-as-fast"):
+        assert judged(tmp_path, claim) == words[good], claim
+    assert judged(tmp_path, "yu-order-matters", INFERRED) == words[not good]
+    assert judged(tmp_path, "yu-decisions") == ("by definition" if good else "not reproduced")
+    assert judged(tmp_path, "yu-guarantee") == "not checkable"
+
+
+@pytest.mark.parametrize(("gain", "word"), [(6, "reproduced"), (10, "close"), (-9, "not reproduced")])
+def test_vowels_gain_in_rows(tmp_path, gain, word):
+    assert judged(tmp_path, "yu-vowel-gain", rows=dict(dataset=["vowel"], gain=[gain])) == word
+    assert judged(tmp_path, "yu-vowel-gain", INFERRED) == "not available here"

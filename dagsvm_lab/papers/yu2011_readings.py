@@ -11,9 +11,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy.spatial.distance import squareform
 
+from ..graphs import DecisionGraph
 from ..kernels import Kernel
 from ..machines import pair_code, pair_index, train
-from ..graphs import DecisionGraph
 from ..systems.adaptive import AdaptiveDAGSVC, adaptive_graph, dbtc
 from .yu2011 import Split, answers, lists, unsettled
 
@@ -81,7 +81,7 @@ def any_pair_graph(separability: np.ndarray) -> DecisionGraph:
 
 def choices(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Yield every way to choose gamma and C: their names, and the index of each for every pair."""
-    pairs, Cs, (n, n_gammas, n_C) = np.arange(len(found.dbtc)), found.Cs, found.accuracy.shape
+    pairs, Cs, (n, _, n_C) = np.arange(len(found.dbtc)), found.Cs, found.accuracy.shape
     gammas = {"own": found.dbtc.argmax(axis=1), "shared": np.full(n, found.dbtc.sum(axis=0).argmax())}
     gammas |= {f"{g:.4g}": np.full(n, k) for k, g in enumerate(found.gammas)}
     for name, a in gammas.items():
@@ -91,13 +91,20 @@ def choices(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]
         yield name, "largest", a, n_C - 1 - accuracy[:, ::-1].argmax(axis=1)
         for k, C in enumerate(Cs):
             yield name, f"{C:g}", a, np.full(n, k)
-    by_gamma = found.accuracy.reshape(n, -1)
-    by_C = found.accuracy.swapaxes(1, 2).reshape(n, -1)
-    yield "cv", "smallest gamma", *np.unravel_index(by_gamma.argmax(axis=1), (n_gammas, n_C))
-    last = by_gamma.shape[1] - 1 - by_gamma[:, ::-1].argmax(axis=1)
-    yield "cv", "largest gamma", *np.unravel_index(last, (n_gammas, n_C))
-    yield "cv", "smallest C", *np.unravel_index(by_C.argmax(axis=1), (n_C, n_gammas))[::-1]
-    yield "cv shared", "smallest gamma", *found.choice("shared")
+    for low, step in product((-15, -9, -4), (1, 2)):  # grids that a reader may have meant: 2^low to 2^3, every step
+        on = np.flatnonzero(np.isin(np.log2(found.gammas), np.arange(low, 4, step)))
+        grid = found.accuracy[:, on, ::step]
+        if not len(on):
+            continue
+        for shared, accuracy in ((False, grid), (True, np.broadcast_to(grid.mean(axis=0), grid.shape))):
+            name = f"cv{' shared' * shared} 2^{low} by {step}"
+            flat, turned = accuracy.reshape(n, -1), accuracy.swapaxes(1, 2).reshape(n, -1)
+            most = flat.shape[1] - 1 - flat[:, ::-1].argmax(axis=1)
+            ways = {"smallest gamma": divmod(flat.argmax(axis=1), grid.shape[2]),
+                    "smallest C": divmod(turned.argmax(axis=1), len(on))[::-1],
+                    "largest gamma": divmod(most, grid.shape[2])}  # fmt: skip
+            for tie, (a, b) in ways.items():
+                yield name, tie, on[a], b * step
 
 
 def search(split: Split, found: Surface, seed: int = 0) -> pd.DataFrame:
