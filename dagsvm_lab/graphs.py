@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .machines import Unsure, Walker
+
 Rule = Callable[[Any], tuple]
 Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -65,6 +67,10 @@ class Graph:
 
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""
+        raise NotImplementedError
+
+    def walk(self, walker: Walker) -> int:
+        """The label of one row, asking only the machines that it needs; raises `Unsure` where blocks must decide."""
         raise NotImplementedError
 
 
@@ -239,6 +245,18 @@ class DecisionGraph(Graph):
             end[rows] = children
         return self._table[3, end]
 
+    def walk(self, walker: Walker) -> int:
+        """The label of one row, asking only the machines on its path; raises `Unsure` where blocks must decide."""
+        k = 0
+        while True:
+            machine, left, right, label = self._table[:, k].tolist()
+            if machine < 0:
+                return label
+            if left < 0:
+                self._open(np.array([k]))
+            else:
+                k = right if walker.ask(machine) >= 0 else left
+
     def depth(self) -> np.ndarray:
         """Layer of every node, the root in layer 0: its longest distance from the root."""
         self.grow()
@@ -263,6 +281,7 @@ class Ballot(Graph):
     code: np.ndarray
     decode: Decode
     elect: Decode | None = None
+    by_sign: bool = False  # whether the signs of f alone settle the election
 
     @property
     def n_machines(self) -> int:
@@ -284,6 +303,25 @@ class Ballot(Graph):
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""
         return np.argmax((self.elect or self.decode)(f, self.code), axis=1)
+
+    def walk(self, walker: Walker) -> int:
+        """The label of one row; raises `Unsure` where rounding might change it and blocks must decide."""
+        f, slack = walker.ask_all()
+        scores = (self.elect or self.decode)(f[None], self.code)[0]
+        best, open_ = int(scores.argmax()), np.abs(f) <= slack
+        if self.by_sign:
+            if not open_.any():
+                return best
+            # the most that a rival can have, and the least for the best, whatever the open machines say
+            side = self.code[open_] * np.where(f[open_] >= 0, 1, -1)[:, None]
+            reach = scores + (side < 0).sum(axis=0)
+            reach[best] = scores[best] - (side[:, best] > 0).sum()
+        else:
+            reach = scores + slack.sum()
+            reach[best] = scores[best] - (np.inf if open_.any() else slack.sum())
+        if reach.argmax() != best:
+            raise Unsure("rounding might change the answer")
+        return best
 
 
 def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:

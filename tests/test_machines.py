@@ -205,7 +205,7 @@ def test_a_row_walks_with_the_signs_of_blocks_and_counts_what_it_computes(kernel
                 assert abs(walker.ask(t) - row[t]) <= bound < 1e-2
             assert walker.evaluations == (bank.coef[path] != 0).sum(axis=0).astype(bool).sum()
             every, slack = walker.ask_all()
-            assert ((every >= 0) == (row >= 0)).all() and np.abs(every - row).sum() <= slack
+            assert (np.abs(every - row) <= slack).all() and slack.max() < 1e-2
             assert walker.evaluations == len(bank.support)
         except Unsure:
             unsure += 1

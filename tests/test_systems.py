@@ -8,9 +8,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 
 import dagsvm_lab as lab
-from dagsvm_lab.graphs import costs
+from dagsvm_lab.graphs import Ballot, costs, largest, votes, won
 from dagsvm_lab.kernels import Kernel
-from dagsvm_lab.machines import pair_code, pair_index, rest_code
+from dagsvm_lab.machines import Unsure, pair_code, pair_index, rest_code
 from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc, dbtc_matrix
 from dagsvm_lab.systems.base import Sample
 from dagsvm_lab.systems.codes import hamming, random_code
@@ -408,3 +408,49 @@ def pair_coef():
     from scipy import sparse
 
     return sparse.csr_matrix(pair_code(5).astype(float))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MaxWinsSVC", "AndGateSVC", "DAGSVC", "AdaptiveDAGSVC", "DCSVC", "BinaryTreeSVC", "OneVsRestSVC", "ECOCSVC"],
+)
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_one_row_gets_the_label_that_a_batch_gives_it(name, C):
+    X, y = load_digits(return_X_y=True)
+    est = getattr(lab, name)(C=C).fit(X[:600], y[:600])
+    T = np.concatenate([X[600:750], (X[600:650] + X[700:750]) / 2])
+    labels, cost = est.predict_with_cost(T)
+    assert [est.predict(T[k : k + 1])[0] for k in range(len(T))] == labels.tolist()
+    walked = 0
+    for row, evaluations in zip(T, cost.kernel_evaluations, strict=True):
+        walker = est.machines_.walker(row)
+        try:
+            est.graph_.walk(walker)
+        except Unsure:
+            continue
+        walked += 1
+        assert walker.evaluations == evaluations  # what is computed is what is counted
+    assert walked > 0.9 * len(T) or name in ("AndGateSVC", "OneVsRestSVC", "ECOCSVC")
+
+
+def test_a_near_tie_is_left_to_blocks():
+    # three classes; the walker says what three outputs are known to within a rounding of .1
+    class Rounded:
+        def __init__(self, f):
+            self.f = np.array(f)
+
+        def ask_all(self):
+            return self.f, np.full(3, 0.1)
+
+    ballot = Ballot(pair_code(3), votes, won, by_sign=True)  # machines 0-1, 0-2, 1-2
+    assert ballot.walk(Rounded([1.0, 1.0, 1.0])) == 0
+    assert ballot.walk(Rounded([1.0, 1.0, 0.05])) == 0  # 0 wins twice, whoever wins between 1 and 2
+    with pytest.raises(Unsure):
+        ballot.walk(Rounded([0.05, 1.0, 1.0]))  # 0 or 1
+    assert ballot.walk(Rounded([1.0, -1.0, 1.0])) == 0  # a tie of one vote each: the first
+    with pytest.raises(Unsure):
+        ballot.walk(Rounded([1.0, -1.0, 0.05]))  # a tie, or two votes for class 2
+    rest = Ballot(rest_code(3), largest)
+    assert rest.walk(Rounded([1.0, -1.0, -2.0])) == 0
+    with pytest.raises(Unsure):
+        rest.walk(Rounded([-1.0, -1.5, -2.0]))

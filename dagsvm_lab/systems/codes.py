@@ -97,4 +97,5 @@ class ECOCSVC(BankClassifier):
         return code
 
     def _make_graph(self) -> Ballot:
-        return Ballot(self.machines_.code, hinge if self.decoding == "loss" else hamming)
+        loss = self.decoding == "loss"
+        return Ballot(self.machines_.code, hinge if loss else hamming, by_sign=not loss)

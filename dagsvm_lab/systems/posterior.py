@@ -208,4 +208,4 @@ class PosteriorSVC(BankClassifier):
 
     def _make_graph(self) -> Ballot:
         one = self.strategy == "ovo"
-        return Ballot(self.machines_.code, votes if one else largest, won if one else None)
+        return Ballot(self.machines_.code, votes if one else largest, won if one else None, by_sign=one)

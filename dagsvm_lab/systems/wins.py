@@ -44,7 +44,7 @@ class MaxWinsSVC(BankClassifier):
         return pair_code(sample.n_classes)
 
     def _make_graph(self) -> Ballot:
-        return Ballot(self.machines_.code, votes, None if self.break_ties else won)
+        return Ballot(self.machines_.code, votes, None if self.break_ties else won, by_sign=not self.break_ties)
 
     def tied(self, X) -> np.ndarray:
         """Tell the rows whose most votes go to more than one class.
