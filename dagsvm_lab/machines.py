@@ -379,3 +379,28 @@ def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable
         rows, s, p = rows[kept], np.sign(y[kept]), np.abs(y[kept])
         upper = upper[kept] / p
     return Duals(ends, rows, s, p, upper)
+
+
+def train_path(X: np.ndarray, codes: np.ndarray, code: np.ndarray, kernel: Kernel, Cs, **settings) -> list[Bank]:
+    """Train one bank for each C, all at once: steps of every machine for every C share array calls.
+
+    Parameters
+    ----------
+    X, codes, code, kernel : as of `train`.
+    Cs : sequence of float
+        The values of C.
+    **settings
+        As of `train`.
+
+    Returns
+    -------
+    list of Bank
+        One for each C, in order; equal to banks trained one by one up to the tolerance.
+    """
+    n, Cs = len(code), np.asarray(Cs, float)
+    if settings.get("kernels"):
+        settings["kernels"] = settings["kernels"] * len(Cs)
+    if soft := settings.get("soft"):
+        settings["soft"] = lambda t, rows, sign: soft(t % n, rows, sign)
+    bank = train(X, codes, np.tile(code, (len(Cs), 1)), kernel, np.repeat(Cs, n), **settings)
+    return [bank.select(np.arange(k * n, (k + 1) * n)) for k in range(len(Cs))]

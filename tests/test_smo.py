@@ -12,8 +12,7 @@ from sklearn.svm import SVC
 
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
-from dagsvm_lab.solvers import certify, solve_qp, solve_smo
-from dagsvm_lab.solvers import small
+from dagsvm_lab.solvers import certify, small, solve_qp, solve_smo
 from dagsvm_lab.solvers.batch import solve_many
 from dagsvm_lab.solvers.dual import Dual, Duals
 
