@@ -220,9 +220,13 @@ def _display(fig, alt: str) -> None:
         from IPython.display import Image, display
     except ImportError:
         return
-    out = BytesIO()
+    from PIL import Image as Picture
+
+    out, small = BytesIO(), BytesIO()
     fig.savefig(out, dpi=100, bbox_inches="tight", metadata={"Software": None})
-    display(Image(out.getvalue(), alt=alt))
+    # 128 colours are enough for lines and letters, and take a third of the room in a notebook
+    Picture.open(out).convert("RGB").quantize(128, dither=Picture.Dither.NONE).save(small, "PNG", optimize=True)
+    display(Image(small.getvalue(), alt=alt))
     if hasattr(fig, "number"):  # made by pyplot
         import matplotlib.pyplot as plt
 
