@@ -1,7 +1,7 @@
 """The papers' data sets: `load("letter")` gives arrays, `catalogue()` a card for each.
 
-Fifteen sets ship with the package in files/, packed as packed.py says; Iris and Wine come from scikit-learn, one set is
-generated, and two are read from a folder of the user's or fetched. Every file's SHA-256 is checked before it is parsed.
+Fifteen sets ship in files/ as packed.py says; Iris and Wine come from scikit-learn, one is generated, and two are read
+from a folder of the user's or fetched. Every file's SHA-256 is checked before it is parsed.
 """
 
 from dataclasses import dataclass
@@ -31,12 +31,8 @@ class Dataset:
     card: Card
 
     def _part(self, array: np.ndarray, part: str) -> np.ndarray | None:
-        start = 0
-        for name, n in self.rows.items():
-            if name == part:
-                return array[start : start + n]
-            start += n
-        return None
+        ends = dict(zip(self.rows, np.cumsum([*self.rows.values()]), strict=True))
+        return array[ends[part] - self.rows[part] : ends[part]] if part in ends else None
 
     X_train = property(lambda self: self._part(self.X, "train"), doc="The training rows' values.")
     y_train = property(lambda self: self._part(self.y, "train"), doc="The training rows' labels.")
@@ -56,11 +52,33 @@ class Dataset:
 
 
 def load(name: str, scaled: bool = False, **options) -> Dataset:
-    """The data set of that name: original values, or with `scaled` as its paper scaled it, fitted on training rows.
+    """Load a data set by its name or by one of the papers' names for it.
 
-    Options: letter `train=16000` (rows before the split), glass `with_id=False`, heart `drop_missing=False`, artificial
-    `seed=0, n_per_class=300`. Values are float64, Covertype's float32. A missing or damaged file, or a set that is
-    neither at hand nor to be fetched, raises `DataError`.
+    Parameters
+    ----------
+    name : str
+        As `dagsvm-lab data list` and `catalogue` give it.
+    scaled : bool, default=False
+        Scale the values as the set's paper did, fitted on the training rows; otherwise they are the original ones.
+    **options
+        letter `train=16000` (rows before the split), glass `with_id=False`, heart `drop_missing=False`, artificial
+        `seed=0, n_per_class=300`.
+
+    Returns
+    -------
+    Dataset
+        Its `X_train`, `y_train` and so on are float64 values (Covertype's float32) and labels.
+
+    Raises
+    ------
+    DataError
+        If a file is missing or damaged, or the set is neither at hand nor to be fetched.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import load
+    >>> load("iris")
+    Dataset('iris': train 150; 4 inputs, 3 classes)
     """
     card = card_of(name)
     reader = READERS.get(card.name, _shipped)
@@ -73,20 +91,16 @@ def load(name: str, scaled: bool = False, **options) -> Dataset:
 
 
 def catalogue():
-    """All cards as a pandas DataFrame, by name."""
+    """Return all cards as a pandas DataFrame, by name."""
     import pandas as pd
 
     columns = ("title", "split", "inputs", "classes", "where", "licence", "done", "scaling", "source", "citation")
     rows = [[getattr(card, column) for column in columns] for card in cards().values()]
-    table = pd.DataFrame(rows, columns=columns, index=pd.Index(cards(), name="name"))
-    table["originals"] = [
-        " ".join(f"{digest} {file}" for file, digest in c.originals.items()) for c in cards().values()
-    ]
-    return table.rename(columns={"split": "rows"})
+    return pd.DataFrame(rows, columns=columns, index=pd.Index(cards(), name="name")).rename(columns={"split": "rows"})
 
 
 def _scaled(card: Card, X: np.ndarray, n: int) -> np.ndarray:
-    """X scaled as the card says, fitted on its first n rows."""
+    """Return X scaled as the card says, fitted on its first n rows."""
     if card.name == "covertype":  # its codes stay 0 or 1; a column at a time, for they are long
         for j in range(10):
             X[:, j] = standardise_like_training(X[:n, j], X[:, j])[1]
@@ -101,12 +115,13 @@ def _scaled(card: Card, X: np.ndarray, n: int) -> np.ndarray:
 
 
 def _shipped(card: Card) -> tuple:
-    """The rows of a shipped file."""
-    return *unpack(read_verified(card.path, card.sha256, card.name)), card.rows, card.features
+    """Return the rows of a shipped file."""
+    X, y = unpack(read_verified(card.path, card.sha256, card.name))
+    return X, y, card.rows, card.features
 
 
 def _letter(card: Card, train: int = 16000) -> tuple:
-    """Letter, with the split after `train` rows."""
+    """Return Letter, with the split after `train` rows."""
     X, y, _, features = _shipped(card)
     if not 0 < train < len(X):
         raise ValueError(f"letter: train must lie between 1 and {len(X) - 1}, not {train}")
@@ -114,7 +129,7 @@ def _letter(card: Card, train: int = 16000) -> tuple:
 
 
 def _covertype(card: Card) -> tuple:
-    """Covertype's ten measurements, and its two codes as 4 and 40 inputs of 0 and 1."""
+    """Return Covertype's ten measurements, and its two codes as 4 and 40 inputs of 0 and 1."""
     kept, y, rows, features = _shipped(card)
     X = np.zeros((len(kept), 54), np.float32)
     X[:, :10] = kept[:, :10]
@@ -125,13 +140,13 @@ def _covertype(card: Card) -> tuple:
 
 
 def _glass(card: Card, with_id: bool = False) -> tuple:
-    """Glass, without the Id column or, as one of the papers had it, with it in front."""
+    """Return Glass without the Id column or, as one of the papers had it, with it in front."""
     X, y, rows, features = _shipped(card)
     return (X, y, rows, features) if with_id else (X[:, 1:].copy(), y, rows, features[1:])
 
 
 def _heart(card: Card, drop_missing: bool = False) -> tuple:
-    """Cleveland's rows, or only those in which nothing is missing."""
+    """Return Cleveland's rows, or only those in which nothing is missing."""
     X, y, rows, features = _shipped(card)
     if drop_missing:
         whole = ~np.isnan(X).any(axis=1)
@@ -140,7 +155,7 @@ def _heart(card: Card, drop_missing: bool = False) -> tuple:
 
 
 def _from_sklearn(card: Card) -> tuple:
-    """Iris or Wine as scikit-learn has it; refused if its values are not what they were."""
+    """Return Iris or Wine as scikit-learn has it; refused if its values are not what they were."""
     folder = find_spec("sklearn").submodule_search_locations[0]  # importing it would take longer than reading its file
     try:
         text = Path(folder, "datasets", "data", card.layout["file"]).read_bytes()
@@ -152,35 +167,24 @@ def _from_sklearn(card: Card) -> tuple:
     return X, y, card.rows, card.features
 
 
-# Centre and deviation (x, y) of each class, as in Figure 1 of Don and Iacob. The linear machine of 1 and 2 is near
-# x = 0: class 6 lies on 1's side, 4 on 2's, 5 on 2's but for a fiftieth, and 3 on both.
-LAYOUT = {
-    1: (-1.6, 0.0, 0.6, 1.5),
-    2: (1.6, 0.0, 0.6, 1.5),
-    3: (0.0, 5.2, 1.2, 0.6),
-    4: (4.7, 3.6, 0.8, 0.8),
-    5: (1.9, -5.0, 0.9, 0.6),
-    6: (-4.7, 3.6, 0.8, 0.8),
-}
-
-
 def _artificial(card: Card, seed: int = 0, n_per_class: int = 300) -> tuple:
-    """Six Gaussian classes in the plane, drawn from the seed, in a random order of rows."""
+    """Return six Gaussian classes in the plane, drawn from the seed, in a random order of rows."""
     rng = np.random.default_rng(seed)
-    y = rng.permutation(np.repeat(list(LAYOUT), n_per_class))
-    place = np.array([LAYOUT[label] for label in y])
+    classes = np.array(card.layout["classes"])
+    y = rng.permutation(np.repeat(np.arange(1, len(classes) + 1), n_per_class))
+    place = classes[y - 1]
     return place[:, :2] + place[:, 2:] * rng.standard_normal((len(y), 2)), y, {"train": len(y)}, card.features
 
 
 def _svmguide4(card: Card) -> tuple:
-    """svmguide4: the file of 300 rows, then the one of 312."""
+    """Return svmguide4: the file of 300 rows, then the one of 312."""
     parts = [read_svmlight(data, card.inputs) for data in fetch_or_find(card)]
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return X, y, card.rows, card.features
 
 
 def _poker(card: Card) -> tuple:
-    """Poker's training file."""
+    """Return Poker's training file."""
     return *read_table(*fetch_or_find(card), **card.layout), card.rows, card.features
 
 

@@ -2,21 +2,14 @@
 
 import tomllib
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
-
-ALIASES = {
-    "mnist49": "mnist",
-    "cleveland": "heart",
-    "covtype": "covertype",
-    "optdigit": "optdigits",
-    "pendigit": "pendigits",
-    "wine-quality": "winequality-red",  # the paper's has six classes
-    "wine-quality-red": "winequality-red",
-    "wine-quality-white": "winequality-white",
-}
+NO_TERMS = (
+    "Nobody has forbidden to pass it on, and nobody has allowed it. Who passes this package on and wants to be safe "
+    "leaves it out: `dagsvm-lab data build SOURCE --without {}` removes its file, and load() then says what is missing."
+)
 
 
 @dataclass(frozen=True)
@@ -40,11 +33,12 @@ class Card:
     class_names: tuple[str, ...] = field(default=(), repr=False)
     features: tuple[str, ...] = field(default=(), repr=False)
     address: str = field(default="", repr=False)  # where the files of a set that is not shipped are fetched
+    names: tuple[str, ...] = field(default=(), repr=False)  # what else the papers call it
 
     @property
     def path(self) -> Path:
         """Where the shipped file is."""
-        return FILES / f"{self.name}.bin"
+        return FILES / f"{self.name}.npz"
 
     @property
     def split(self) -> str:
@@ -52,53 +46,49 @@ class Card:
         return " + ".join(str(n) for n in self.rows.values())
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.name}: {self.title}",
-            f"{self.split} rows, {self.inputs} inputs, {self.classes} classes; {self.where}",
-            *(f"{what}: {text}" for what, text in self.notes.items()),
-            f"Scaled: {self.scaling}",
-            *(f"Original {file}: SHA-256 {digest}" for file, digest in self.originals.items()),
-        ]
-        return "\n".join(lines)
+        size = f"{self.split} rows, {self.inputs} inputs, {self.classes} classes; {self.where}; scaled: {self.scaling}"
+        digests = [f"- Original {file}: SHA-256 {digest}" for file, digest in self.originals.items()]
+        return "\n".join([f"{self.name}: {self.title}", size, *self.notes(), *digests])
+
+    def notes(self) -> list[str]:
+        """Return the terms, a line each: licence, source, citation, and what was done to the data."""
+        licence = f"{self.licence}. {NO_TERMS.format(self.name)}" if self.without_terms else self.licence
+        notes = {"Licence": licence, "Source": self.source, "Citation": self.citation, "What was done": self.done}
+        return [f"- {what}: {text}" for what, text in notes.items()]
 
     @property
-    def notes(self) -> dict[str, str]:
-        """The terms: licence, source, citation, and what was done to the data."""
-        return {
-            "Licence": self.licence,
-            "Source": self.source,
-            "Citation": self.citation,
-            "What was done": self.done,
-        }
+    def without_terms(self) -> bool:
+        """Whether its rows come with the package though nobody has stated terms for them."""
+        return self.where == "shipped" and self.licence.startswith("none stated")
 
 
-@lru_cache(maxsize=1)
+@cache
 def cards() -> dict[str, Card]:
-    """Every card, by name."""
-    with open(Path(__file__).with_name("cards.toml"), "rb") as file:
-        entries = tomllib.load(file)
-    for entry in entries.values():
-        for key in ("features", "class_names"):
-            entry[key] = tuple(entry.get(key, ()))
-    return {name: Card(name, **entry) for name, entry in entries.items()}
+    """Return every card, by name."""
+    entries = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
+    tuples = {
+        name: {key: tuple(e.get(key, ())) for key in ("features", "class_names", "names")}
+        for name, e in entries.items()
+    }
+    return {name: Card(name, **entry | tuples[name]) for name, entry in entries.items()}
 
 
 def shipped() -> list[Card]:
-    """The cards of the sets whose rows come with the package."""
+    """Return the cards of the sets whose rows come with the package."""
     return [card for card in cards().values() if card.where == "shipped"]
 
 
 def card_of(name: str) -> Card:
-    """The card of a data set; hyphen or underscore, capitals or none, and the papers' other names all do."""
+    """Return the card of a data set; hyphen or underscore, capitals or none, and the papers' other names all do."""
     key = str(name).lower().replace("_", "-")
-    key = ALIASES.get(key, key)
-    if key not in cards():
-        raise ValueError(f"there is no data set {name!r}; there are: {', '.join(cards())}")
-    return cards()[key]
+    for card in cards().values():
+        if key == card.name or key in card.names:
+            return card
+    raise ValueError(f"there is no data set {name!r}; there are: {', '.join(cards())}")
 
 
 def list_text() -> str:
-    """All cards as a plain table, a line each."""
+    """Return all cards as a plain table, a line each."""
     lines = [("name", "rows", "inputs", "classes", "where", "licence", "title")]
     for c in cards().values():
         licence = c.licence.split(" (")[0].split(";")[0].split(",")[0]
@@ -108,13 +98,12 @@ def list_text() -> str:
 
 
 def terms() -> str:
-    """The note of each data set's terms, as Markdown: what files/README.md holds."""
+    """Return the note of each data set's terms, as Markdown: what files/README.md holds."""
     parts = [
         "# Terms of the data sets\n\nThe licence of the code does not cover the data. This note is written from the "
         "cards by `dagsvm-lab data build`. All values are exactly those of the originals, MNIST's sums apart."
     ]
     for card in cards().values():
         where = f"`{card.path.name}`" if card.where == "shipped" else f"not shipped: {card.where}"
-        notes = "\n".join(f"- {what}: {text}" for what, text in card.notes.items())
-        parts.append(f"## {card.title} ({where})\n\n{notes}")
+        parts.append(f"## {card.title} ({where})\n\n" + "\n".join(card.notes()))
     return "\n\n".join(parts) + "\n"

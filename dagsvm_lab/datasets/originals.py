@@ -1,57 +1,80 @@
-"""From the originals: reading their formats, building the shipped files, and the two sets that are not shipped."""
+"""From the originals: reading their formats, building the shipped files, and the sets that are not shipped.
+
+Every digest is checked before a byte is parsed, so a damaged file is never read; sizes in headers are checked against
+the data before anything is allocated.
+"""
 
 import gzip
 import io
 import lzma
 import os
-import warnings
+import urllib.request
 import zipfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from .cards import FILES, Card, shipped, terms
+from .cards import FILES, Card, card_of, shipped, terms
 from .packed import DataError, pack, read_verified, sha256
 
 FOLDER = "DAGSVM_LAB_DATA"  # the variable that names a folder with the files of the sets that are not shipped
 PATIENCE = 5  # seconds to wait for a server
+LARGEST = 5_000_000  # bytes that are read from a server; the fetched sets have 0.6 MB
 
 
-def build(source: str | Path, out: str | Path | None = None) -> dict[str, bool]:
-    """For each set, rebuilt in `out` from the originals in `source`: is it the file this version ships?
+def build(source: str | Path, out: str | Path | None = None, without: Iterable[str] = ()) -> dict[str, bool]:
+    """Rebuild the shipped files from the originals.
 
-    The originals' digests are checked first. `out` is the package's own folder unless given.
+    Parameters
+    ----------
+    source : path
+        Folder with the originals, whose digests are checked first.
+    out : path, default=None
+        Where the files go; None is the package's own folder.
+    without : names
+        Sets to leave out; their files in `out` are removed.
+
+    Returns
+    -------
+    same : dict
+        For each set that was built, whether it is the file that this version ships.
     """
-    out = Path(out or FILES)
+    out, left_out = Path(out or FILES), {card_of(name).name for name in without}
     out.mkdir(parents=True, exist_ok=True)
     same = {}
     for card in shipped():
-        X, labels = read_originals(card, Path(source))
-        classes, codes = np.unique(labels, return_inverse=True)
-        data = pack(X, classes.tolist(), codes)
-        _write(out / card.path.name, data)
+        path = out / card.path.name
+        if card.name in left_out:
+            path.unlink(missing_ok=True)
+            continue
+        data = pack(*read_originals(card, Path(source)))
+        _write(path, data)
         same[card.name] = sha256(data) == card.sha256
     _write(out / "README.md", terms().encode())
     return same
 
 
 def verify() -> dict[str, str]:
-    """For each shipped set "sound", or the sentence that says what is wrong with its file."""
+    """Return "sound" for each shipped set, or the sentence that says what is wrong with its file."""
     found = {}
     for card in shipped():
+        found[card.name] = "sound"
         try:
             read_verified(card.path, card.sha256, card.name)
-            found[card.name] = "sound"
         except DataError as error:
             found[card.name] = str(error)
     return found
 
 
 def read_originals(card: Card, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The values to pack and the labels in a set's original files, once their digests are right."""
+    """Return the values to pack and the labels in a set's original files, once their digests are right."""
     data = [_unpacked(file, read_verified(folder / file, digest, card.name)) for file, digest in card.originals.items()]
     if card.name == "mnist":
-        return _mnist(*data)
+        sums = [read_idx(part).reshape(-1, 7, 4, 7, 4).sum(axis=(2, 4), dtype=np.int64) for part in data[::2]]
+        labels = np.concatenate([read_idx(part) for part in data[1::2]])
+        return np.concatenate(sums).reshape(-1, 49).astype(np.float64), labels.astype(np.int64)
     X, labels = read_table(b"".join(data), **card.layout)
     if card.name == "covertype":  # each 1-of-n code becomes one number
         X = np.column_stack([X[:, :10], X[:, 10:14].argmax(axis=1), X[:, 14:].argmax(axis=1)])
@@ -59,62 +82,86 @@ def read_originals(card: Card, folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fetch_or_find(card: Card) -> list[bytes]:
-    """The files of a set that is not shipped, from the user's folder or else, through pooch, from its home."""
-    folder = Path(os.environ.get(FOLDER) or os.devnull).expanduser()
-    if all((folder / file).is_file() for file in card.originals):
-        return [read_verified(folder / file, digest, card.name) for file, digest in card.originals.items()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tqdm, which pooch imports, misses widgets in a notebook
-        import pooch
-
-    pooch.get_logger().setLevel("WARNING")  # it would print the user's folders into notebooks
+    """Return the files of a set that is not shipped: from the user's folder, an earlier download, or its home."""
     try:
-        cache, patient = pooch.os_cache("dagsvm_lab"), pooch.HTTPDownloader(timeout=PATIENCE)
-        return [
-            Path(pooch.retrieve(card.address + file, digest, file, cache, downloader=patient)).read_bytes()
-            for file, digest in card.originals.items()
-        ]
-    except (OSError, ValueError) as error:  # no network, a server that fails or sends another file, a read-only home
+        return [_at_hand(card, file, digest) or _fetched(card, file, digest) for file, digest in card.originals.items()]
+    except (
+        urllib.error.URLError,
+        TimeoutError,
+        ValueError,
+    ) as error:  # no network, or a server that sends another file
         raise DataError(
             f"{card.name} is not shipped and could not be fetched: put {' and '.join(card.originals)} from "
             f"{card.address} into a folder and set {FOLDER} to that folder."
         ) from error
 
 
+def own_folders() -> list[Path]:
+    """Return where files of sets that are not shipped may be: the user's folder, and that of earlier downloads."""
+    folders = [Path(os.environ[FOLDER])] if os.environ.get(FOLDER) else []
+    with suppress(RuntimeError):  # no home is known
+        folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dagsvm_lab")
+    return folders
+
+
+def _at_hand(card: Card, file: str, digest: str) -> bytes | None:
+    found = [folder / file for folder in own_folders() if (folder / file).is_file()]
+    return read_verified(found[0], digest, card.name) if found else None
+
+
+def _fetched(card: Card, file: str, digest: str) -> bytes:
+    if not card.address.startswith("https://"):
+        raise ValueError(f"{card.address} is not https")
+    with urllib.request.urlopen(card.address + file, timeout=PATIENCE) as answer:  # nosec B310: https only
+        data = answer.read(LARGEST + 1)
+    if sha256(data) != digest:
+        raise ValueError(f"{file} from {card.address} is another file")
+    with suppress(OSError, IndexError):  # a home that cannot be written is no reason to fail
+        folder = own_folders()[-1]
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / file, data)
+    return data
+
+
 def read_svmlight(text: bytes, inputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values and labels in LIBSVM's sparse text format."""
-    rows = [line.split() for line in text.decode().splitlines()]
-    X = np.zeros((len(rows), inputs))
-    for x, row in zip(X, rows, strict=True):
-        for index, value in (item.split(":") for item in row[1:]):
-            x[int(index) - 1] = float(value)
-    return X, np.array([int(row[0]) for row in rows])
+    """Return the values and labels in LIBSVM's sparse text format."""
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(io.BytesIO(text), n_features=inputs, zero_based=False)
+    return X.toarray(), y.astype(np.int64)
+
+
+def read_idx(data: bytes) -> np.ndarray:
+    """Return the array of bytes in an IDX file."""
+    shape = (
+        [int.from_bytes(data[4 + 4 * k : 8 + 4 * k]) for k in range(data[3])]
+        if data[:3] == b"\0\0\x08" and len(data) > 3
+        else []
+    )
+    start = 4 + 4 * len(shape)
+    if not shape or len(data) - start != np.prod(shape, dtype=object):
+        raise DataError("this is no whole IDX file of bytes.")
+    return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
 def read_table(text: bytes, label: str, delimiter: str | None = None, header: int = 0, skip: int = 0) -> tuple:
-    """The values and labels in a text table: an ARFF header is passed over, "?" becomes NaN, `skip` columns go."""
+    """Return the values and labels in a text table: ARFF headers are passed over, "?" is NaN, `skip` columns go."""
     lines = [line for line in text.decode().splitlines()[header:] if line.strip() and line[0] not in "@%"]
+    if not lines:
+        raise DataError("this table has no rows.")
     at = 0 if label == "first" else -1
     labels = [line.split(delimiter)[at].strip() for line in lines]
     columns = np.arange(len(lines[0].split(delimiter)))
     columns = columns[1:] if label == "first" else columns[skip:-1]
-    X = np.loadtxt(io.StringIO("\n".join(lines).replace("?", "nan")), delimiter=delimiter, usecols=columns)
+    X = np.loadtxt(io.StringIO("\n".join(lines).replace("?", "nan")), delimiter=delimiter, usecols=columns, ndmin=2)
     try:
         return X, np.array(labels, np.float64).astype(np.int64)
     except ValueError:
         return X, np.array(labels)
 
 
-def _mnist(*files: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """MNIST's grey values summed over 4 x 4 squares, and the digits, training part first."""
-    images = [np.frombuffer(data, np.uint8, offset=16).reshape(-1, 7, 4, 7, 4) for data in files[::2]]
-    labels = [np.frombuffer(data, np.uint8, offset=8) for data in files[1::2]]
-    sums = [part.sum(axis=(2, 4), dtype=np.int64).reshape(-1, 49) for part in images]
-    return np.concatenate(sums).astype(np.float64), np.concatenate(labels).astype(np.int64)
-
-
 def _unpacked(file: str, data: bytes) -> bytes:
-    """The content of an original, unpacked in memory only."""
+    """Return the content of an original, unpacked in memory only."""
     if file.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.read(file.removesuffix(".zip"))
@@ -122,7 +169,7 @@ def _unpacked(file: str, data: bytes) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Nothing; `path` then holds all of `data`, and at no moment a part of it."""
-    part = path.with_name(f".{path.name}.part")
+    """Write all of `data` to `path`, which at no moment holds a part of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_bytes(data)
     part.replace(path)
