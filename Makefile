@@ -1,19 +1,29 @@
-# make papers    set everything up and execute every notebook (ARGS="--only 01 --jobs 2" to choose)
-# make test      set everything up and run the whole test suite, notebooks included
-# make full      execute the full profile: half an hour on two cores; rewrites the record in figures/
-# make lab       JupyterLab in the environment
-# make bench     time the solvers against LIBSVM
-# make scorecard verdict on every claim of the papers, from the record
-# make lint      formatting and lint
-# make clean     remove the environment and what was run in it
+# make papers      set everything up and execute every notebook (ARGS="--only 01 --jobs 2" to choose)
+# make test        set everything up and run the whole test suite, notebooks included
+# make test-fast   the tests of the code alone, in a minute
+# make lab         JupyterLab on copies of the notebooks in runs/lab: reading changes nothing
+# make full        execute the full profile; rewrites the record in figures/
+# make scorecard   verdict on every claim of the papers, from the record
+# make verdicts    after make full: which verdicts differ from the committed ones
+# make bench       time the solvers against LIBSVM
+# make lint        formatting, lint, spelling, and a scan for what is not safe
+# make test-oldest the tests with the oldest versions that pyproject.toml allows
+# make dist        build wheel and sdist, and test both without this checkout
+# make fuzz        look for new counterexamples for an hour (MINUTES=5 for less)
+# make matrix      the same answers on other processors, threads, hash seeds, languages and paths
+# make clean       remove the environments and what was run in them
 
 SHELL = /bin/sh
-VENV = .venv/bin/python
+BIN = .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+VENV = $(BIN)/python
 READY = .venv/.ready
-PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))" 2>/dev/null && echo "$$p" && break; done)
+EXTRAS = test,notebooks,cluster
+PYTEST = OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+MINUTES = 60
 
-.PHONY: help papers test full lab bench scorecard lint clean
+.PHONY: help papers test test-fast lab full scorecard verdicts bench lint test-oldest dist fuzz matrix clean
 help:
 	@sed -n 's/^# //p' Makefile
 
@@ -24,32 +34,60 @@ endif
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed: make PYTHON=/path/to/python3 ..."; exit 1; }
 	"$(PYTHON)" -m venv .venv
-	$(VENV) -m pip install --quiet --constraint constraints.txt --editable ".[test,cluster]"
+	$(VENV) -m pip install --quiet --constraint constraints.txt --editable ".[$(EXTRAS)]"
 	@printf '%s\n' "$(CURDIR)" > $(READY)
 
 papers: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers $(ARGS)
 
 test: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env tests notebooks $(ARGS)
+	$(PYTEST) --nbval --nbval-current-env tests notebooks $(ARGS)
+
+test-fast: $(READY)
+	$(PYTEST) -m "not slow" tests $(ARGS)
+
+lab: $(READY)
+	@mkdir -p runs/lab
+	@for n in notebooks/*.ipynb; do [ "runs/lab/$${n##*/}" -nt "$$n" ] || cp "$$n" runs/lab/; done
+	$(VENV) -m jupyterlab $(ARGS) runs/lab
 
 full: $(READY)
 	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers --profile full -p out_dir figures --out runs/full --resume $(ARGS)
 	$(VENV) -m dagsvm_lab scorecard
 
-lab: $(READY)
-	$(VENV) -m jupyterlab $(ARGS) notebooks
+scorecard: $(READY)
+	$(VENV) -m dagsvm_lab scorecard
+
+verdicts: $(READY)
+	@$(VENV) tests/verdicts.py
 
 bench: $(READY)
 	$(VENV) -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	$(VENV) -m dagsvm_lab bench $(ARGS)
 
-scorecard: $(READY)
-	$(VENV) -m dagsvm_lab scorecard
-
 lint: $(READY)
+	$(VENV) -m pip install --quiet --constraint constraints.txt bandit codespell
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
+	$(VENV) -m codespell_lib
+	$(VENV) -m bandit --quiet --recursive --configfile pyproject.toml dagsvm_lab
+
+test-oldest:
+	"$(PYTHON)" -m venv runs/oldest
+	"$(PYTHON)" tests/oldest.py > runs/oldest/constraints.txt
+	runs/oldest/bin/python -m pip install --quiet --constraint runs/oldest/constraints.txt --editable ".[$(EXTRAS)]"
+	OPENBLAS_NUM_THREADS=1 runs/oldest/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests $(ARGS)
+
+dist: $(READY)
+	$(VENV) -m pip install --quiet --constraint constraints.txt build
+	rm -rf dist && $(VENV) -m build --quiet
+	sh tests/dist.sh "$(PYTHON)"
+
+fuzz: $(READY)
+	HYPOTHESIS_PROFILE=search timeout $(MINUTES)m sh -c 'while $(PYTEST) -q -m hypothesis tests; do :; done'; [ $$? = 124 ]
+
+matrix: $(READY)
+	$(VENV) tests/matrix.py $(ARGS)
 
 clean:
-	rm -rf .venv runs .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv runs dist build .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -6,7 +6,7 @@ The estimators and the common helpers are reachable from here and imported on fi
 
 from importlib import import_module
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 
 _HOME = {
     "OneVsRestSVC": "systems",

@@ -8,8 +8,9 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The same examples every time, so that a red run is a change's doing; HYPOTHESIS_PROFILE=default looks for new ones.
-settings.register_profile("same", derandomize=True)
+# The same examples every time, so that a red run is a change's doing; `make fuzz` looks for new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 

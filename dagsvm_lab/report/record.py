@@ -10,13 +10,11 @@ Every file is written under a temporary name and renamed, so a run that is kille
 file or the new one.
 """
 
-import hashlib
-import json
-import os
+import ast
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,65 +22,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .claims import INFERRED, Paper, Tables, papers
+from .files import checkout, code_digest, project_root, write_atomically, write_json
 from .tables import matrix, show
 from .verdicts import decimals, number
 
-PACKAGE = Path(__file__).resolve().parents[1]
+__all__ = ["Record", "project_root"]
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
 PROFILES = ("quick", "full")
 SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
-
-
-def project_root() -> Path:
-    """The checkout the package was imported from; else the nearest folder from here up that has notebooks/."""
-    here = Path.cwd()
-    for folder in (PACKAGE.parent, here, *here.parents):
-        if (folder / "notebooks").is_dir() or (folder / "pyproject.toml").is_file():
-            return folder
-    return here
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """`path`, after `write(temporary)` has filled a file beside it that was then renamed over it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")  # savefig picks by suffix
-    try:
-        write(part)
-        os.replace(part, path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    return path
-
-
-def write_json(path: Path, content: object) -> Path:
-    """`path`, holding `content` as indented JSON."""
-    return write_atomically(path, lambda part: part.write_text(json.dumps(content, indent=1) + "\n"))
-
-
-def file_digest(paths: Iterable[Path]) -> str:
-    """One sha256 over the names and bytes of `paths`."""
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
-    return total.hexdigest()
-
-
-def code_digest() -> str:
-    """sha256 over the package's own sources: Python, and the published tables and claims."""
-    return file_digest([*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*"), *PACKAGE.glob("datasets/*.toml")])
-
-
-def data_digest() -> str:
-    """sha256 over the data files that are here: the shipped ones, and those not shipped but at hand."""
-    from pooch import os_cache
-
-    from ..datasets.cards import FILES, cards
-
-    at_hand = [os.environ.get("DAGSVM_LAB_DATA"), os_cache("dagsvm_lab")]
-    others = [file for card in cards().values() if card.address for file in card.originals]
-    paths = [Path(folder) / file for folder in at_hand if folder for file in others]
-    return file_digest([*FILES.iterdir(), *(path for path in paths if path.is_file())])
 
 
 class Record:
@@ -91,8 +38,11 @@ class Record:
     def __init__(self, key: str, *, out_dir: str | Path = "runs", profile: str = "quick", seed: int = 0, **parameters):
         if profile not in PROFILES:
             raise ValueError(f"profile must be one of {', '.join(PROFILES)}, not {profile!r}")
+        _refuse_unknown_parameters()
+        root = checkout() or Path.cwd()
         self.key = key
-        self.folder = project_root() / out_dir / key
+        self.folder = root / out_dir / key
+        self.committed = root / "figures" / key
         self.parameters = {"profile": profile, "seed": seed, **parameters}
         self.datasets: dict[str, str] = {}
         self.seconds = 0.0
@@ -129,13 +79,13 @@ class Record:
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
         import pandas as pd
 
-        path = project_root() / "figures" / self.key / f"{name}.csv"
+        path = self.committed / f"{name}.csv"
         return pd.read_csv(path) if path.is_file() else None
 
     @property
     def tables(self) -> Tables:
         """The tables that claims are judged by: the recorded ones, and this run's where nothing is recorded."""
-        return Tables(project_root() / "figures" / self.key, self.folder)
+        return Tables(self.committed, self.folder)
 
     @property
     def paper(self) -> Paper:
@@ -188,7 +138,7 @@ class Record:
         _display(draw(counts), "Verdicts on the paper's statements and table cells, as counted in the table above")
 
     def close(self, datasets: Iterable = ()) -> None:
-        """Nothing; writes run.json: parameters, versions, seconds, and a digest of code and data."""
+        """Write run.json: parameters, versions, seconds, and a digest of code and data."""
         self.datasets = {name: digest for name, digest in map(_identity, datasets)}
         self.seconds = round(time.perf_counter() - self._start, 1)
         write_json(
@@ -210,6 +160,22 @@ class Record:
         rows = {**self.parameters, "seconds": self.seconds, **versions()}
         rows |= {f"data: {name}": digest[:12] for name, digest in self.datasets.items()}
         return pd.DataFrame({"what": list(rows), "value": [str(v) for v in rows.values()]})
+
+
+def _refuse_unknown_parameters() -> None:
+    """Raise for a name that papermill gave this notebook and its parameters cell does not have."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    cells = list(getattr(get_ipython(), "user_ns", {}).get("In", ()))
+    for k, cell in enumerate(cells):
+        if k and cell.startswith("# Parameters\n"):  # what papermill writes over the cell that it puts in
+            assigned = [[t.id for node in ast.walk(ast.parse(c)) if isinstance(node, (ast.Assign, ast.AnnAssign))
+                         for t in getattr(node, "targets", [getattr(node, "target", None)])]
+                        for c in (cell, cells[k - 1])]  # fmt: skip
+            if unknown := [name for name in assigned[0] if name not in assigned[1]]:
+                raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(assigned[1])}")
 
 
 def _display(fig, alt: str) -> None:
@@ -234,7 +200,7 @@ def _display(fig, alt: str) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Version of Python, of this package and of the libraries that decide its numbers."""
+    """Return the version of Python, of this package and of the libraries that decide its numbers."""
     found = {"python": platform.python_version()}
     for name in ("dagsvm-lab", *SHOWN):
         with suppress(PackageNotFoundError):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from .claims import Tables, papers
-from .record import project_root, write_atomically
+from .files import project_root, write_atomically
 from .tables import SIGNS
 from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
 

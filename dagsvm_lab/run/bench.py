@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from ..datasets import load
 from ..kernels import Kernel, gamma_from_sigma
 from ..machines import pair_code, train
-from ..report.record import project_root, write_atomically
+from ..report.files import project_root, write_atomically
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
 
 CASES = {"usps": (5.06, 100.0), "letter": (0.632, 100.0), "covertype": (1.0, 10.0), "mnist": (1.0, 10.0)}  # sigma, C

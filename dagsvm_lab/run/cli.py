@@ -4,26 +4,38 @@ import argparse
 import os
 import signal
 import sys
-from concurrent.futures import CancelledError
 from pathlib import Path
 
-from ..report.record import project_root
+from .. import __version__
+from ..report.files import ProjectError, checkout
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit code: 0 when all went well, 1 when something failed, 2 for a command that makes no sense."""
+    """Return the exit code: 0 when all went well, 1 when something failed, 2 for a command that makes no sense."""
     args = _parser().parse_args(argv)
     try:
         code = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:  # as with `data list | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        return 1
+    except ImportError as error:  # the wheel's own requirements are those of the estimators
+        return _refuse(f"{error}; pip install 'dagsvm-lab[notebooks]' brings it", 1)
+    except ProjectError as error:
+        return _refuse(error, 2)
+    except OSError as error:  # a full disk, a folder that cannot be written, a file that is not there
+        return _refuse(error, 1)
+    return code
+
+
+def _refuse(why: object, code: int) -> int:
+    print(f"dagsvm-lab: {why}", file=sys.stderr)
     return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dagsvm-lab", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"dagsvm-lab {__version__}")
     commands = parser.add_subparsers(required=True, metavar="papers | data | scorecard | bench")
 
     papers = commands.add_parser("papers", help="execute the notebooks with papermill")
@@ -38,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", type=_positive, default=1, metavar="N", help="notebooks at a time (default 1)")
     add("--resume", action="store_true", help="skip what is finished with the same parameters, code and data")
     add("--timeout", type=float, metavar="SECONDS", help="longest time for one notebook")
-    add("--out", type=Path, default=Path("runs"), metavar="DIR", help="where results go (default: runs)")
+    add("--out", type=Path, metavar="DIR", help="where results go (default: runs/ in the project)")
     add("--scheduler", metavar="ADDRESS", help="run on the Dask cluster at this address")
     add("--refresh", action="store_true", help="write clean executed copies over the notebooks themselves")
 
@@ -48,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     data.add_parser("list", help="show every data set").set_defaults(run=_data_list)
     build = data.add_parser("build", help="rebuild the shipped files from the originals")
     build.add_argument("source", type=Path, metavar="SOURCE", help="folder with the originals")
+    build.add_argument("--without", action="append", default=[], metavar="SET", help="leave out; repeatable")
     build.set_defaults(run=_data_build)
     data.add_parser("verify", help="check the digest of every shipped file").set_defaults(run=_data_verify)
 
@@ -59,51 +72,44 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
+    if int(text) < 1:
         raise argparse.ArgumentTypeError("at least 1 is needed")
-    return number
+    return int(text)
 
 
 def _papers(args: argparse.Namespace) -> int:
-    from . import runner
+    from . import parameters, runner
     from .committed import refresh
 
-    given = {name: runner.parse_value(value) for name, value in args.parameter}
-    if args.profile:
-        given["profile"] = args.profile
+    given = {name: parameters.parse_value(value) for name, value in args.parameter}
+    given |= {"profile": args.profile} if args.profile else {}
     if args.refresh and (given or args.grid):
-        print("--refresh runs the notebooks at their defaults: no parameters with it", file=sys.stderr)
-        return 2
-    out = project_root() / args.out if args.out == Path("runs") else args.out.resolve()
+        return _refuse("--refresh runs the notebooks at their defaults: no parameters with it", 2)
+    out = args.out.resolve() if args.out else (checkout() or Path.cwd()) / "runs"
+    threads = max(1, (os.cpu_count() or 1) // args.jobs) if args.jobs > 1 else None
+    options = {"timeout": args.timeout, "threads": threads}
     try:
-        points = runner.grid_points(args.grid) if args.grid else None
-        threads = max(1, (os.cpu_count() or 1) // args.jobs) if args.jobs > 1 else None
-        paths, options = runner.notebooks(args.only, args.notebooks), {"timeout": args.timeout, "threads": threads}
+        paths = parameters.notebooks(args.only, args.notebooks)
+        points = parameters.grid_points(args.grid) if args.grid else None
         if args.refresh:
             jobs = [runner.Job(path, out, **options) for path in paths]
         else:
-            jobs = runner.plan(paths, out, given, points, **options)
-    except runner.ParameterError as error:
-        print(f"dagsvm-lab: {error}", file=sys.stderr)
-        return 2
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+            jobs = parameters.plan(paths, out, given, points, **options)
+    except parameters.ParameterError as error:
+        return _refuse(error, 2)
+    for name in ("SIGTERM", "SIGHUP"):  # nohup's wish is kept
+        if (number := getattr(signal, name, None)) and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         outcomes = runner.run_batch(jobs, args.jobs, args.resume, args.scheduler)
     except KeyboardInterrupt:
         print("stopped; --resume goes on from here", file=sys.stderr, flush=True)
         os._exit(130)  # threads may still be waiting for kernels that are gone
-    except (OSError, CancelledError) as error:
-        if not args.scheduler:
-            raise
-        print(f"dagsvm-lab: no cluster at {args.scheduler}, or it went away: {error!r}", file=sys.stderr)
-        return 1
     failed = any(outcome.status == "failed" for outcome in outcomes)
-    if args.refresh:
-        for outcome in outcomes:
-            for line in refresh(outcome):
-                print(f"{outcome.job.label} left as it was: {line}")
-                failed = True
+    for outcome in outcomes if args.refresh else ():
+        for line in [outcome.error] if outcome.error else refresh(outcome):
+            print(f"{outcome.job.label} left as it was: {line}")
+            failed = True
     print(runner.summary(outcomes))
     return int(failed)
 
@@ -116,13 +122,9 @@ def _data_list(args: argparse.Namespace) -> int:
 
 
 def _data_build(args: argparse.Namespace) -> int:
-    from ..datasets import DataError, build
+    from ..datasets import build
 
-    try:
-        same = build(args.source)
-    except (DataError, OSError) as error:
-        print(f"dagsvm-lab: {error}", file=sys.stderr)
-        return 1
+    same = build(args.source, without=args.without)
     for name, is_same in same.items():
         print(f"{name}: {'as shipped' if is_same else 'NOT the file this version ships'}")
     return int(not all(same.values()))

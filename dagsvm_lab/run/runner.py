@@ -1,32 +1,33 @@
-"""Batches of notebooks through papermill: checked parameters, grids, resume, threads here or a cluster.
+"""Batches of notebooks through papermill: resumed, in threads here or on a cluster, with nothing left behind.
 
-A Job is one notebook, its parameters and the folder its results go to. `run_job` executes it: the kernel is
-this very interpreter, the executed copy appears whole or not at all, and a stamp beside it says which
-parameters, code and data it came from. `run_batch` runs many jobs in threads, each with its own kernel
-process, or on a Dask cluster that sees the same folders.
+A Job is one notebook, its parameters and the folder its results go to. `run_job` executes it in a kernel of this very
+interpreter and always returns an Outcome; the executed copy appears whole or not at all, and a stamp beside it holds
+the digests of what it came from and of what it wrote. Every kernel leads a process group of its own, and a watcher
+outside it kills the group when the kernel or this process is gone, whatever ended it.
 """
 
-import ast
 import csv
 import hashlib
-import itertools
 import json
 import logging
 import os
+import re
+import signal
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
 import nbformat
+import pandas as pd
 import papermill
 import psutil
-import yaml
 from jupyter_client import AsyncKernelManager
 from jupyter_client.kernelspec import KernelSpec
 from papermill.clientwrap import PapermillNotebookClient
@@ -34,22 +35,20 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
-from ..report.record import code_digest, data_digest, project_root, write_atomically, write_json
+from ..report.files import checkout, code_digest, data_digest, file_digest, write_atomically, write_json
 from ..report.verdicts import WORDS
 
-PROFILES = ("quick", "full")
 BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to
-KERNELS: dict[int, str] = {}  # process id of each kernel this process started -> its batch
-STOPPED: set[str] = set()  # batches that are to end now
-OnCell = Callable[[str, int, int], None]  # job's label, cell k, of n
-
-
-class StoppedError(Exception):
-    """The batch of a job was stopped before the job was done."""
-
-
-class ParameterError(ValueError):
-    """A parameter that the notebook does not have, or of another type than it has there."""
+TRIES = 5  # times that a job is begun when Dask gives it up because its workers were lost
+WATCH = """import os, psutil, signal, sys, time
+try:
+    watched = [psutil.Process(int(pid)) for pid in sys.argv[1:]]
+    while all(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in watched):
+        time.sleep(0.2)
+except psutil.NoSuchProcess:
+    pass
+os.killpg(int(sys.argv[2]), signal.SIGKILL)
+"""  # what the watcher of a batch and a kernel does
 
 
 @dataclass(frozen=True)
@@ -65,48 +64,44 @@ class Job:
 
     @property
     def label(self) -> str:
-        parts = (self.out.name, self.notebook.stem) if "=" in self.out.name else (self.notebook.stem,)
-        return "/".join(parts)
+        """Its name in what is printed."""
+        return f"{self.out.name}/{self.notebook.stem}" if "=" in self.out.name else self.notebook.stem
 
     @property
     def executed(self) -> Path:
+        """The executed copy."""
         return self.out / self.notebook.name
 
     @property
     def stamp(self) -> Path:
+        """The file that vouches for the executed copy and the tables."""
         return self.out / f"{self.notebook.stem}.stamp.json"
 
     @property
     def results(self) -> Path:
         """Where the notebook's Record makes its folder."""
-        return project_root() / self.parameters.get("out_dir", "runs")
+        return (checkout() or Path.cwd()) / self.parameters.get("out_dir", "runs")
 
     def written(self) -> dict[Path, int]:
         """The files in the folder of the notebook's Record, whose key is how the notebook's name begins."""
         folders = [f for f in self.results.glob("*") if f.is_dir() and self.notebook.stem.startswith(f.name)]
-        files = (path for folder in folders for path in sorted(folder.iterdir()))
-        return {path: path.stat().st_mtime_ns for path in files if not path.name.startswith(".")}
+        files = (path for folder in folders for path in sorted(folder.glob("[!.]*")))
+        return {path: path.stat().st_mtime_ns for path in files}
 
     def origin(self) -> dict:
         """What decides the result: parameters, the notebook's code, the package's code, the data."""
-        code = [c.source for c in nbformat.read(self.notebook, 4).cells if c.cell_type == "code"]
-        return {
-            "parameters": self.parameters,
-            "notebook": hashlib.sha256(json.dumps(code).encode()).hexdigest(),
-            "code": code_digest(),
-            "data": data_digest(),
-        }
+        code = json.dumps([c.source for c in nbformat.read(self.notebook, 4).cells if c.cell_type == "code"])
+        digest = hashlib.sha256(code.encode()).hexdigest()
+        return {"parameters": self.parameters, "notebook": digest, "code": code_digest(), "data": data_digest()}
 
     def finished(self) -> "Outcome | None":
         """The earlier Outcome, if it came of the same parameters, code and data and its files still stand."""
-        try:
-            stamp = json.loads(self.stamp.read_text())
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            stamp = json.loads(self.stamp.read_text(encoding="utf-8"))
+            files = {self.out / name: digest for name, digest in stamp["files"].items()}
             same = all(stamp[key] == value for key, value in self.origin().items())
-            files = {Path(name): sha for name, sha in stamp["files"].items()}
-            if same and all(_sha(path) == sha for path, sha in files.items()):
+            if same and all(file_digest(path) == digest for path, digest in files.items()):
                 return Outcome(self, "skipped", files=tuple(files))
-        except (OSError, ValueError, KeyError):
-            pass
         return None
 
 
@@ -122,118 +117,48 @@ class Outcome:
     files: tuple[Path, ...] = ()
 
     def verdicts(self) -> Counter:
-        """How often each word stands in the `verdict` columns of the tables it wrote."""
+        """How often each word stands in the verdict columns of the tables it wrote."""
         count = Counter()
         for path in self.files:
             if path.suffix == ".csv":
-                with path.open(newline="") as lines:
-                    count.update(row["verdict"] for row in csv.DictReader(lines) if row.get("verdict"))
+                with path.open(newline="", encoding="utf-8", errors="replace") as lines, suppress(csv.Error):
+                    for row in csv.DictReader(lines):
+                        count.update(v for k, v in row.items() if v and str(k).startswith("verdict"))
         return count
-
-
-# Parameters
-
-
-def notebooks(only: Iterable[str] = (), folder: Path | None = None) -> list[Path]:
-    """The project's notebooks in order, or those whose names begin with one of `only`."""
-    found = sorted((folder or project_root() / "notebooks").resolve().glob("[!.]*.ipynb"))
-    only = list(only) or [""]
-    for start in only:
-        if not any(path.name.startswith(start) for path in found):
-            names = ", ".join(path.stem for path in found) or "none at all"
-            raise ParameterError(f"no notebook begins with {start!r}; there are {names}")
-    return [path for path in found if path.name.startswith(tuple(only))]
-
-
-def parse_value(text: str):
-    """The Python value that a command-line word stands for: number, bool, None, list or the word itself."""
-    with suppress(ValueError, SyntaxError):
-        return ast.literal_eval(text)
-    with suppress(yaml.YAMLError):
-        return yaml.safe_load(text)
-    return text
-
-
-def checked_parameters(notebook: Path, given: dict) -> dict:
-    """`given`, once every name and type in it is one of the notebook's parameters cell; "a,b" makes a list there."""
-    known = papermill.inspect_notebook(str(notebook))
-    shown = ", ".join(f"{name} = {p['default']}" for name, p in known.items())
-    checked = {}
-    for name, value in given.items():
-        if name not in known:
-            wrong = f"has no parameter {name!r}"
-        elif name == "profile" and value not in PROFILES:
-            wrong = f"knows the profiles quick and full, not {value!r}"
-        else:
-            kinds = _kinds(parse_value(known[name]["default"]), known[name]["inferred_type_name"])
-            checked[name] = value.split(",") if list in kinds and isinstance(value, str) else value
-            if type(checked[name]) in kinds:
-                continue
-            wrong = f"cannot take {value!r} ({type(value).__name__}) as {name!r}"
-        raise ParameterError(f"{notebook.stem} {wrong}; its parameters are {shown}")
-    return checked
-
-
-def _kinds(default, declared: str) -> tuple[type, ...]:
-    # None as a default stands for "all of them" throughout, so a list may replace it, unless another type is declared.
-    names = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
-    kind = names.get(declared.split("[")[0]) or (list if default is None else type(default))
-    return (kind, *([int] if kind is float else []), *([type(None)] if default is None else []))
-
-
-def grid_points(path: Path) -> list[dict]:
-    """Every combination of the lists in a YAML mapping of parameter names to lists of values."""
-    try:
-        grid = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise ParameterError(f"{path} is not a readable YAML file: {error}") from None
-    if not isinstance(grid, dict) or not all(isinstance(v, list) and v for v in grid.values()):
-        raise ParameterError(f"{path} must map parameter names to lists of values")
-    lists = [[parse_value(v) if isinstance(v, str) else v for v in values] for values in grid.values()]
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*lists)]
-
-
-def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = None, **options) -> list[Job]:
-    """One Job per notebook and grid point, every parameter checked; each point has a folder of its own."""
-    jobs = []
-    for point in points or [{}]:
-        folder = out / _folder_name(point)
-        for path in paths:
-            parameters = checked_parameters(path, given | point)
-            if "out_dir" in papermill.inspect_notebook(str(path)):
-                inside = folder.is_relative_to(project_root())
-                where = folder.relative_to(project_root()) if inside else folder
-                parameters.setdefault("out_dir", where.as_posix())
-            jobs.append(Job(path, folder, parameters, **options))
-    return jobs
-
-
-def _folder_name(point: dict) -> str:
-    name = ",".join(f"{key}={value}" for key, value in point.items())
-    safe = "".join(c if c.isalnum() or c in "=,.+-_" else "_" for c in name)
-    if safe == name and len(name) <= 80:
-        return name
-    return f"{safe[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-# Execution
 
 
 class OwnKernel(AsyncKernelManager):
     """A kernel of this very interpreter, whatever kernel specifications the machine has installed."""
 
+    watcher: subprocess.Popen | None = None
+
     @property
     def kernel_spec(self) -> KernelSpec:
-        # its log would only say again what the executed copy shows
-        options = ["-f", "{connection_file}", "--log-level=CRITICAL"]
-        command = [sys.executable, "-m", "ipykernel_launcher", *options]
+        """How it is started; its log would only say again what the executed copy shows."""
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=CRITICAL"]
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
     async def start_kernel(self, **options) -> None:
+        """Start the kernel, and a watcher that ends its process group once the kernel or this process is gone."""
         await self._async_start_kernel(**options)
-        batch = KERNELS[self.provisioner.pid] = options["env"][BATCH]
-        if batch in STOPPED:
-            stop(batch)
+        if os.name == "posix":
+            watched = [sys.executable, "-c", WATCH, str(os.getpid()), str(self.provisioner.pid)]
+            self.group = self.provisioner.pid
+            self.watcher = subprocess.Popen(watched, start_new_session=True, stderr=subprocess.DEVNULL)
+
+    async def cleanup_resources(self, restart: bool = False) -> None:
+        """End what the kernel leaves in its group: workers that it started."""
+        if self.watcher:
+            end_group(self.group)
+            self.watcher.kill()
+            self.watcher.wait()
+        await self._async_cleanup_resources(restart=restart)
+
+
+def end_group(leader: int) -> None:
+    """Kill all processes of a kernel's group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL) if os.name == "posix" else psutil.Process(leader).kill()
 
 
 class OwnEngine(NBClientEngine):
@@ -241,6 +166,7 @@ class OwnEngine(NBClientEngine):
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, *, job: Job, on_cell: Callable, **_):
+        """Execute the notebook of `job`."""
         deadline = time.monotonic() + (job.timeout or float("inf"))
         client = PapermillNotebookClient(
             nb_man,
@@ -257,17 +183,14 @@ papermill_engines.register("dagsvm_lab", OwnEngine)
 logging.getLogger("papermill").setLevel(logging.ERROR)  # the summary says it all
 
 
-def run_job(job: Job, on_cell: OnCell | None = None) -> Outcome:
-    """The Outcome of executing `job`; the executed copy keeps a failure's traceback."""
-    start, at = time.monotonic(), [0, 0]
+def run_job(job: Job, at: dict | None = None) -> Outcome:
+    """Execute `job` and return its Outcome, whatever happens; `at[label]` is meanwhile the cell, and how many there are."""
+    start, at = time.monotonic(), {} if at is None else at
+    where, error, origin, files = (0, 0), "", {}, ()
 
-    def follow(k: int, n: int) -> None:
-        at[:] = k, n
-        if on_cell:
-            on_cell(job.label, k, n)
-
-    origin, before, error = job.origin(), job.written(), None
-    job.stamp.unlink(missing_ok=True)
+    def follow(*cell: int) -> None:
+        nonlocal where
+        where = at[job.label] = cell
 
     def execute(part: Path) -> None:
         nonlocal error
@@ -278,158 +201,150 @@ def run_job(job: Job, on_cell: OnCell | None = None) -> Outcome:
             )  # fmt: skip
         except PapermillExecutionError as failure:
             error = f"{failure.ename}: {failure.evalue}"
-        except Exception as failure:  # a dead kernel, a timeout: the copy shows it where it happened
+        except Exception as failure:  # a dead kernel or the deadline: the copy shows how far it came
             error = f"{type(failure).__name__}: {failure}"
-            if at[0]:
-                _mark(part, at[0], failure)
-        if job.batch in STOPPED:
-            raise StoppedError(job.label)
+            if at.get("stopped") or not part.exists():
+                raise
 
-    write_atomically(job.executed, execute)
+    try:
+        origin, before = job.origin(), job.written()
+        job.stamp.unlink(missing_ok=True)
+        write_atomically(job.executed, execute)
+        files = (job.executed, *(path for path, t in job.written().items() if before.get(path) != t))
+        if not error:
+            digests = {os.path.relpath(path, job.out): file_digest(path) for path in files}
+            write_json(job.stamp, {**origin, "files": digests})
+    except Exception as failure:  # no notebook, a full disk, a folder that cannot be written
+        error = error or f"{type(failure).__name__}: {failure}"
+    finally:
+        at.pop(job.label, None)
     seconds = round(time.monotonic() - start, 1)
     if error:
-        line = error.strip().splitlines()[0]
-        return Outcome(job, "failed", at[1], seconds, f"cell {at[0]} of {at[1]}: {line}")
-    files = [job.executed, *(path for path, time in job.written().items() if before.get(path) != time)]
-    stamp = {**origin, "seconds": seconds, "files": {str(path): _sha(path) for path in files}}
-    write_json(job.stamp, stamp)
-    return Outcome(job, "finished", at[1], seconds, files=tuple(files))
-
-
-def _mark(path: Path, k: int, failure: Exception) -> None:
-    nb = nbformat.read(path, 4)
-    what = {"ename": type(failure).__name__, "evalue": str(failure), "traceback": str(failure).splitlines()}
-    nb.cells[k - 1].outputs.append(nbformat.v4.new_output("error", **what))
-    nbformat.write(nb, path)
-
-
-def _sha(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        place = f"cell {where[0]} of {where[1]}: " if where[0] else ""
+        return Outcome(job, "failed", where[1], seconds, place + (error.strip().splitlines() or [""])[0])
+    return Outcome(job, "finished", where[1], seconds, files=files)
 
 
 def stop(batch: str) -> None:
-    """Nothing; kills that batch's kernels in this process, now and when they start, with the workers they started."""
-    STOPPED.add(batch)
-    for kernel in psutil.Process().children():
-        if KERNELS.get(kernel.pid) == batch:
-            with suppress(psutil.NoSuchProcess):
-                for process in [kernel, *kernel.children(recursive=True)]:
-                    with suppress(psutil.NoSuchProcess):
-                        process.kill()
+    """Kill the kernels of that batch in this process, with the workers they started."""
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if child.environ().get(BATCH) == batch:
+                end_group(child.pid)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of that id is there and is more than an entry nobody has collected."""
+    """Tell whether a process of that id is there and is more than an entry nobody has collected."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def sweep(folders: Iterable[Path]) -> None:
-    """Nothing; removes temporary files below `folders` that this process, or one that is gone, left there."""
-    for part in {path for folder in folders for path in folder.rglob(".*.part*")}:
+def sweep(folder: Path) -> None:
+    """Remove temporary files below `folder` that this process, or one that is gone, left there."""
+    for part in folder.rglob(".*.part*"):
         pid = part.name.partition(".part")[0].rpartition(".")[2]
         if pid.isdigit() and (int(pid) == os.getpid() or not is_alive(int(pid))):
             part.unlink(missing_ok=True)
 
 
-class Progress:
-    """One bar for the batch and one line for each running notebook; nothing where there is no terminal."""
+@contextmanager
+def alone(folders: set[Path]):
+    """Make the folders and hold them against a second batch until the end, however that comes."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: stamps alone then tell whose results are whose
+        fcntl = None
+    with ExitStack() as held:
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(folder, os.W_OK):
+                raise PermissionError(f"{folder} cannot be written to")
+            if fcntl:
+                lock = os.open(folder, os.O_RDONLY)
+                held.callback(os.close, lock)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise BlockingIOError(f"another batch is writing to {folder}") from None
+                except OSError:  # a file system without locks
+                    pass
+            sweep(folder)
+        yield
 
-    def __init__(self, total: int):
-        self.bar = tqdm(total=total, desc="notebooks", unit="", disable=None)
-        self.running: dict[str, tuple[int, int, float]] = {}
-        self.lines: dict[str, tqdm] = {}
 
-    def cell(self, label: str, k: int, n: int) -> None:
-        start = self.running.get(label, (0, 0, time.monotonic()))[2]
-        self.running[label] = (k, n, start)
+def _client(address: str):
+    """Return a Dask client, or raise an OSError of one sentence."""
+    if not re.fullmatch(r"(tcp|tls|ws|wss)://[^/]+:\d+", address):
+        raise OSError(f"a scheduler's address is like tcp://HOST:8786, not {address!r}")
+    try:
+        from distributed import Client
 
-    def draw(self) -> None:
-        for label, (k, n, start) in list(self.running.items()):
-            if label not in self.lines:
-                self.lines[label] = tqdm(bar_format="{desc}", leave=False, disable=None)
-            text = f"  {label}: cell {k} of {n}, {time.monotonic() - start:.0f} s"
-            self.lines[label].set_description_str(text)
-
-    def close(self) -> None:
-        for line in [*self.lines.values(), self.bar]:
-            line.close()
-
-    def done(self, outcome: Outcome) -> None:
-        label = outcome.job.label
-        self.running.pop(label, None)
-        if (line := self.lines.pop(label, None)) is not None:
-            line.close()
-        if not self.bar.disable:
-            cells = outcome.error or f"{outcome.cells} cells"
-            self.bar.write(f"  {label}: {outcome.status}, {cells}, {outcome.seconds:.0f} s")
-        self.bar.update()
+        return Client(address, timeout=8, set_as_default=False)
+    except ImportError:
+        raise OSError("a scheduler needs Dask: pip install 'dagsvm-lab[cluster]'") from None
+    except (OSError, ValueError) as error:
+        raise OSError(f"no Dask scheduler answers at {address}: {type(error).__name__}") from None
 
 
 def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler: str | None = None) -> list[Outcome]:
-    """The Outcome of every job in order. Ctrl-C kills the kernels and raises KeyboardInterrupt."""
-    folders = {folder for job in jobs for folder in (job.out, job.results)}
-    sweep(folders)
-    known = [job.finished() for job in jobs] if resume else []
-    outcomes = {outcome.job.executed: outcome for outcome in known if outcome}
-    progress = Progress(len(jobs))
-    for outcome in outcomes.values():
-        progress.done(outcome)
-    if scheduler:
-        from distributed import Client
+    """Run every job and return the outcomes in order. Ctrl-C kills the kernels and raises KeyboardInterrupt."""
+    batch, at, tries, waiting = uuid4().hex, {}, Counter(), {}
+    with alone({folder for job in jobs for folder in (job.out, job.results)}), ExitStack() as stack:
+        client = stack.enter_context(_client(scheduler)) if scheduler else None
+        pool = client.get_executor(pure=False) if client else ThreadPoolExecutor(workers)
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        outcomes = [job.finished() if resume else None for job in jobs]
+        bar = stack.enter_context(tqdm(total=len(jobs), desc="notebooks", unit="", disable=None))
+        bar.update(len(jobs) - outcomes.count(None))
 
-        client = Client(scheduler, set_as_default=False)
-        pool, extra = client.get_executor(pure=False), ()
-    else:
-        client = None
-        pool, extra = ThreadPoolExecutor(workers), (progress.cell,)
-    waiting, batch = set(), uuid4().hex
-    try:
-        todo = [replace(job, batch=batch) for job in jobs if job.executed not in outcomes]
-        waiting = {pool.submit(run_job, job, *extra) for job in todo}
-        while waiting:
-            done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-            for outcome in (future.result() for future in done):
-                outcomes[outcome.job.executed] = outcome
-                progress.done(outcome)
-            progress.draw()
-        return [outcomes[job.executed] for job in jobs]
-    except KeyboardInterrupt:
-        for future in waiting:
-            future.cancel()
-        stop(batch)
-        if client:
-            client.run(stop, batch)
-        wait(waiting, timeout=3)
-        sweep(folders)
-        raise
-    finally:
-        progress.close()
-        if client:
-            client.close()
+        def begin(k: int) -> None:
+            tries[k] += 1
+            waiting[pool.submit(run_job, replace(jobs[k], batch=batch), *(() if client else (at,)))] = k
+
+        def finish(future: Future) -> None:
+            k = waiting.pop(future)
+            try:
+                outcomes[k] = future.result()
+            except Exception as failure:  # a lost worker, a lost cluster: run_job itself never raises
+                if type(failure).__name__ == "KilledWorker" and tries[k] < TRIES:
+                    return begin(k)
+                outcomes[k] = Outcome(jobs[k], "failed", error=f"{type(failure).__name__}: {failure}")
+            bar.update()
+            if not bar.disable:
+                bar.write(f"  {jobs[k].label}: {outcomes[k].status}, {outcomes[k].seconds:.0f} s")
+
+        try:
+            for k in [k for k, outcome in enumerate(outcomes) if not outcome]:
+                begin(k)
+            while waiting:
+                for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
+                    finish(future)
+                bar.set_postfix_str(", ".join(f"{label}: cell {k} of {n}" for label, (k, n) in list(at.items())))
+        except KeyboardInterrupt:
+            at["stopped"] = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            end = time.monotonic() + 5
+            while wait(waiting, timeout=0.1).not_done and time.monotonic() < end:
+                client.run(stop, batch) if client else stop(batch)  # again and again: some may only be starting
+            raise
+    return outcomes
 
 
 def summary(outcomes: list[Outcome], rows: int = 20) -> str:
-    """One screen: what ran, how long, what did and did not reproduce, what failed where, where it all is."""
+    """Say on one screen what ran, how long, what did and did not reproduce, what failed where, where it all is."""
     counts = [outcome.verdicts() for outcome in outcomes]
-    total = sum(counts, Counter())
-    words = [word for word in WORDS if total[word]]
-    width = max(8, *(len(o.job.label) for o in outcomes))
-    lines = ["  ".join([f"{'notebook':{width}}  result    seconds", *words])]
-    for outcome, count in list(zip(outcomes, counts, strict=True))[:rows]:
-        cells = [f"{count[word] or '-':>{len(word)}}" for word in words]
-        head = f"{outcome.job.label:{width}}  {outcome.status:8}  {outcome.seconds:7.1f}"
-        lines.append("  ".join([head, *cells]))
-    if len(outcomes) > rows:
-        lines.append(f"... and {len(outcomes) - rows} more")
+    words = [word for word in WORDS if any(count[word] for count in counts)]
+    table = pd.DataFrame(
+        {"notebook": o.job.label, "result": o.status, "seconds": o.seconds, **{w: count[w] or "-" for w in words}}
+        for o, count in zip(outcomes, counts, strict=True)
+    )
+    lines = [table.to_string(index=False, max_rows=rows)]
     lines += [f"{o.job.label} failed in {o.error}" for o in outcomes if o.status == "failed"]
     lines.append(", ".join(f"{n} {word}" for word, n in Counter(o.status for o in outcomes).items()))
     if words:
-        lines.append("verdicts: " + ", ".join(f"{total[word]} {word}" for word in words))
-    places = [os.path.commonpath(o.job.out for o in outcomes)]
-    tables = {str(path.parent.parent) for o in outcomes for path in o.files if path.parent != o.job.out}
-    if tables and not all(Path(folder).is_relative_to(places[0]) for folder in tables):
-        places.append(os.path.commonpath(tables))
+        lines.append("verdicts: " + ", ".join(f"{sum(count[w] for count in counts)} {w}" for w in words))
+    places = [os.path.commonpath({o.job.out for o in outcomes})]
+    places += {str(o.job.results) for o in outcomes if o.files and not o.job.results.is_relative_to(places[0])}
     return "\n".join([*lines, f"executed notebooks, tables and figures: {', '.join(places)}"])
