@@ -5,6 +5,7 @@
 # make full        execute the full profile; rewrites the record in figures/
 # make scorecard   verdict on every claim of the papers, from the record
 # make verdicts    after make full: which verdicts differ from the committed ones
+# make site        build the reader's edition in runs/site/html; make test-site tests it in a browser
 # make bench       time the solvers against LIBSVM
 # make lint        formatting, lint, spelling, and a scan for what is not safe
 # make test-oldest the tests with the oldest versions that pyproject.toml allows
@@ -23,7 +24,7 @@ EXTRAS = test,notebooks,cluster
 PYTEST = OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 MINUTES = 60
 
-.PHONY: help papers test test-fast lab full scorecard verdicts bench lint test-oldest dist fuzz matrix clean
+.PHONY: help papers test test-fast lab full scorecard verdicts bench site test-site lint test-oldest dist fuzz matrix clean
 help:
 	@sed -n 's/^# //p' Makefile
 
@@ -64,6 +65,14 @@ verdicts: $(READY)
 bench: $(READY)
 	$(VENV) -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	$(VENV) -m dagsvm_lab bench $(ARGS)
+
+site: $(READY)
+	$(VENV) -m pip install --quiet --constraint constraints.txt --editable ".[site]"
+	$(VENV) notebooks/site/build.py runs/site $(ARGS)
+
+test-site: $(READY)
+	$(VENV) -m pip install --quiet --constraint constraints.txt --editable ".[site]"
+	$(VENV) -m pytest -q tests/site $(ARGS)
 
 lint: $(READY)
 	$(VENV) -m pip install --quiet --constraint constraints.txt bandit codespell

@@ -354,11 +354,13 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_results(cluster, notebook,
 
 def test_refresh_writes_a_clean_notebook_or_none(notebook, tmp_path, capsys):
     good = notebook("01_good_one", "import sys\nfor k in range(9): print(k); sys.stdout.flush()", "1 + 1")
-    bad = notebook("02_warns", "import warnings; warnings.warn('old')", "open('/tmp').name")
+    bad = notebook("02_warns", "import warnings; warnings.warn('old')")
+    fails = notebook("03_fails", "1 / 0")
     before = bad.read_bytes()
     assert papers(tmp_path, "--refresh") == 1
     said = capsys.readouterr().out
     assert "02_warns left as it was: cell [2] holds warning text" in said and bad.read_bytes() == before
+    assert "03_fails left as it was: cell 2 of 2: ZeroDivisionError" in said and "Zero" not in fails.read_text()
     nb = nbformat.read(good, 4)
     assert complaints(nb) == [] and [len(o) for o in outputs(good)] == [0, 1, 1]
     assert "papermill" not in good.read_text()

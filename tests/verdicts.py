@@ -1,4 +1,4 @@
-"""Print every verdict that differs from the committed scorecard: `make verdicts`, after a full run. Ends in 1 if any does."""
+"""Print every verdict that differs from the committed scorecard, and end in 1 if any does: `make verdicts`."""
 
 import csv
 import io

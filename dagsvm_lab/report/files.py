@@ -45,9 +45,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     return path
 
 
-def write_json(path: Path, content: object) -> Path:
-    """Write `content` as indented JSON; return `path`."""
-    return write_atomically(path, lambda part: part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8"))
+def write_json(path: Path, content: object, indent: int | None = 1) -> Path:
+    """Write `content` as JSON; return `path`."""
+    text = json.dumps(content, indent=indent) + "\n"
+    return write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def file_digest(*paths: Path) -> str:

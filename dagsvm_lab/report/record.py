@@ -68,7 +68,7 @@ class Record:
 
     def data(self, name: str, content: object) -> None:
         """Write `content` to <name>.json, for the pages of the reader's edition."""
-        write_atomically(self.folder / f"{name}.json", lambda part: part.write_text(json.dumps(content) + "\n"))
+        write_json(self.folder / f"{name}.json", content, indent=None)
 
     @staticmethod
     def progress(items: Iterable, what: str = "") -> Iterable:

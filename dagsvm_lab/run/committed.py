@@ -25,10 +25,12 @@ def refresh(outcome: Outcome) -> list[str]:
 
 def clean(nb):
     """Return `nb` without execution metadata, and with each stream in one piece."""
-    nb.metadata.kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    nb, _ = ClearMetadataPreprocessor(
-        preserve_cell_metadata_mask={"tags"}, preserve_nb_metadata_mask={"kernelspec", ("language_info", "name")}
-    ).preprocess(nb, {})
+    nb.metadata = nbformat.from_dict({
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    })  # fmt: skip
+    cells = ClearMetadataPreprocessor(preserve_cell_metadata_mask={"tags"}, clear_notebook_metadata=False)
+    nb, _ = cells.preprocess(nb, {})
     return CoalesceStreamsPreprocessor().preprocess(nb, {})[0]
 
 
@@ -45,7 +47,8 @@ def complaints(nb) -> list[str]:
         "it has metadata beyond a kernel's name and a language": (
             set(nb.metadata) - {"kernelspec", "language_info"} or set(nb.metadata.language_info) != {"name"}
         ),
-        "its kernel is not the generic python3": nb.metadata.kernelspec.name != "python3",
+        f"its kernel {nb.metadata.kernelspec.name!r} is not the generic python3": nb.metadata.kernelspec.name
+        != "python3",
         "some cell has metadata other than tags": any(set(c.metadata) - {"tags"} for c in nb.cells),
         "it has no outputs": not any(c.outputs for c in code),
         f"it is larger than {LARGEST:,} bytes": len(nbformat.writes(nb).encode()) > LARGEST,

@@ -41,7 +41,7 @@ def parse_value(text: str):
 
 
 def checked(notebook: Path, given: dict, known: dict) -> dict:
-    """Return `given`, once its names and types are those of the parameters cell; "a,b" becomes a list where it has one."""
+    """Return `given`, once its names and types are the parameters cell's; "a,b" becomes a list where one is meant."""
     taken = {}
     for name, value in given.items():
         kinds = _kinds(known[name]) if name in known else ()
@@ -102,7 +102,7 @@ def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = 
 
 
 def _folder_name(point: dict) -> str:
-    """Return a name that is safe for any file system: `seed=0,rate=0.5`, with a digest where that is not the whole truth."""
+    """Return a name safe for any file system: `rate=0.5,seed=0`, with a digest where that is not the whole truth."""
     name = ",".join(f"{key}={value}" for key, value in point.items())
     safe = "".join(c if c.isalnum() or c in "=,.+-_" else "_" for c in name)
     return name if safe == name and len(name) <= 80 else f"{safe[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -184,7 +184,7 @@ logging.getLogger("papermill").setLevel(logging.ERROR)  # the summary says it al
 
 
 def run_job(job: Job, at: dict | None = None) -> Outcome:
-    """Execute `job` and return its Outcome, whatever happens; `at[label]` is meanwhile the cell, and how many there are."""
+    """Execute `job` and return its Outcome, whatever happens; `at[label]` is the cell it is at and their number."""
     start, at = time.monotonic(), {} if at is None else at
     where, error, origin, files = (0, 0), "", {}, ()
 
@@ -294,7 +294,7 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
     with alone({folder for job in jobs for folder in (job.out, job.results)}), ExitStack() as stack:
         client = stack.enter_context(_client(scheduler)) if scheduler else None
         pool = client.get_executor(pure=False) if client else ThreadPoolExecutor(workers)
-        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        stack.callback(pool.shutdown, wait=False)
         outcomes = [job.finished() if resume else None for job in jobs]
         bar = stack.enter_context(tqdm(total=len(jobs), desc="notebooks", unit="", disable=None))
         bar.update(len(jobs) - outcomes.count(None))
@@ -324,7 +324,8 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
                 bar.set_postfix_str(", ".join(f"{label}: cell {k} of {n}" for label, (k, n) in list(at.items())))
         except KeyboardInterrupt:
             at["stopped"] = True
-            pool.shutdown(wait=False, cancel_futures=True)
+            for future in waiting:
+                future.cancel()
             end = time.monotonic() + 5
             while wait(waiting, timeout=0.1).not_done and time.monotonic() < end:
                 client.run(stop, batch) if client else stop(batch)  # again and again: some may only be starting
