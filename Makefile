@@ -21,7 +21,7 @@ READY = .venv/.ready
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))" 2>/dev/null && echo "$$p" && break; done)
 EXTRAS = test,notebooks,cluster
-PYTEST = OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST = DAGSVM_LAB_QUIET=1 OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 MINUTES = 60
 
 .PHONY: help papers test test-fast lab full scorecard verdicts bench site test-site lint test-oldest dist fuzz matrix clean

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+os.environ["DAGSVM_LAB_QUIET"] = "1"  # no progress lines in what notebooks print
 
 # The same examples every time, so that a red run is a change's doing; `make fuzz` looks for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)

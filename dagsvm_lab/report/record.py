@@ -11,6 +11,7 @@ file or the new one.
 """
 
 import ast
+import os
 import platform
 import sys
 import time

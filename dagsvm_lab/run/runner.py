@@ -36,6 +36,7 @@ from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
 from ..report.files import checkout, code_digest, data_digest, file_digest, write_atomically, write_json
+from ..report.record import QUIET
 from ..report.verdicts import WORDS
 
 BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to
@@ -176,7 +177,7 @@ class OwnEngine(NBClientEngine):
             on_cell_start=lambda cell, cell_index: on_cell(cell_index + 1, len(nb_man.nb.cells)),
         )
         threads = {"OPENBLAS_NUM_THREADS": str(job.threads)} if job.threads else {}
-        client.execute(cwd=str(job.notebook.parent), env=threads | os.environ | {BATCH: job.batch})
+        client.execute(cwd=str(job.notebook.parent), env=threads | os.environ | {BATCH: job.batch, QUIET: "1"})
 
 
 papermill_engines.register("dagsvm_lab", OwnEngine)
