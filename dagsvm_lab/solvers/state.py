@@ -8,10 +8,11 @@ from .columns import Columns, Cuts
 from .dual import Dual, Duals, measure
 from .smo import once, patience, settle, twice
 
-START = 48  # rows of each side a dual starts with, or a SHARE-th of them: 24 or 96 cost 5 to 10 % on Letter
-SHARE = 60
-FALL = 0.1  # violation of a solve over that of the one before: .3 judges more often, .03 steps more in vain
-KEEP = 0.5  # what must be left of the active rows for them to stay as they are: cutting costs a new block of kernels
+# each with the seconds of other values over today's, on Letter, Pendigits, Segment (one core)
+START = 48  # rows of each side that a dual starts with: 24 1.08 .97 1.14, 96 1.15 1.01 1.01
+SHARE = 60  # or one row of so many, if these are more: 30 1.06, 120 1.12 on Letter
+FALL = 0.1  # violation aimed at over that of the last judgement: .3 1.22 1.18 1.03, .03 .89 1.04 1.16
+KEEP = 0.5  # what must be left of the active rows for them to stay as they are: .25 .98 1.06, .8 .96 1.07
 
 
 class State:

@@ -1,0 +1,100 @@
+"""Stacked duals to the last digit: Newton's method on all free variables of all machines at once.
+
+In beta = s a the dual is: minimise 1/2 b'Kb - goal'b with sum b = total and b between 0 and s u. (A whole dual has
+goal = s p and total = 0; for active rows, goal and total hold what the others contribute.) The primal-dual active set
+method (Hintermueller, Ito, Kunisch 2003), which for a support vector machine is Newton's method on the optimality
+conditions (Chapelle 2007): each row is at 0, at its bound, or free. With the others held, the free beta and the bias
+solve
+
+    K_FF beta_F + bias = (goal - K beta)_F,    sum beta = total.
+
+Then a free beta outside its box goes to the side that it left by, and a row at a side whose v - bias pulls inwards
+becomes free, v = goal - K beta. When no row changes, all conditions hold: the point is the exact solution. It is not
+monotone: a machine may go round in circles, end above its start (only if K is not positive semidefinite), or meet a
+singular system (equal rows). Those are not settled, and the caller goes on from where it was.
+
+References: Hintermueller, Ito, Kunisch, "The primal-dual active set strategy as a semismooth Newton method", SIAM J.
+Optim. 13 (2003); Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .active import EXACT
+from .dual import measure
+
+ROUNDS = 8  # linear systems; most machines need 1 to 4. Vehicle, C = 100: with 4 it takes 2.9 times as long, 16 1.03
+
+
+def exact(K, s, u, goal, beta, live, total=0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Solve the machines `live` of the stack K, of which all else is given; returns (beta, v, settled, rounds)."""
+    v = goal - times(K, beta, live)
+    beta, total = beta.copy(), np.broadcast_to(np.asarray(total, float), len(live))
+    objective = -0.5 * (beta * (v + goal)).sum(1)
+    noise = EXACT * np.maximum(np.abs(v).max(1), np.abs(goal).max(1))
+    alpha = s * beta
+    full, free = (alpha >= u) & (u > 0), (alpha > 0) & (alpha < u)
+    settled = ~(free | full).any(1)  # nothing moved: one sign only, or nothing to gain
+    rounds, at = np.zeros(len(live), int), np.flatnonzero(~settled)
+    for _ in range(ROUNDS):
+        if not len(at):
+            break
+        F, U, sl, ul, gl, who = free[at], full[at], s[at], u[at], goal[at], live[at]
+        b = np.where(U, sl * ul, 0.0)
+        bias = _free(K, who, F, gl - times(K, b, who) if U.any() else gl, b, total[at])
+        new_v = gl - times(K, b, who)
+        a = sl * b
+        empty = ~F.any(1)
+        if empty.any():
+            bias[empty] = measure((gl - new_v)[empty], sl[empty], (sl * gl)[empty], ul[empty], a[empty]).bias
+        pull, eps = sl * (new_v - bias[:, None]), noise[at][:, None]
+        over = F & (a > ul)
+        new_F = (F & ~over & (a >= 0)) | (~F & ~U & (pull > eps) & (ul > 0)) | (U & (pull < -eps))
+        new_U = over | (U & ~new_F)
+        same = ((new_F == F) & (new_U == U)).all(1)
+        rest = np.abs(np.where(F, pull, 0.0)).max(1)
+        rest += np.abs(b.sum(1) - total[at]) / (1e-300 + np.abs(b).sum(1)) * np.abs(gl).max(1)
+        lower = -0.5 * (b * (new_v + gl)).sum(1) <= objective[at] + 1e-9 * np.abs(objective[at])
+        good = same & lower & (rest <= 100 * noise[at])
+        beta[at[good]], v[at[good]], settled[at[good]] = np.where(a > ul, sl * ul, b)[good], new_v[good], True
+        rounds[at] += 1
+        free[at], full[at] = new_F, new_U
+        at = at[~same & np.isfinite(bias)]
+    return beta, v, settled, rounds
+
+
+def times(K: np.ndarray, beta: np.ndarray, live=None) -> np.ndarray:
+    """K beta of all machines, or of those in `live`, whose beta this is."""
+    if live is None or len(live) == len(K):
+        return (K @ beta[:, :, None])[:, :, 0]
+    return np.array([K[t] @ b for t, b in zip(live, beta, strict=True)])
+
+
+def _free(K, who, F, right, beta, total) -> np.ndarray:
+    """Solve the free beta, in place, and the bias of the machines `who`; nan where a system is singular."""
+    count = F.sum(1)
+    w = max(int(count.max()), 1)
+    at = np.argsort(~F, axis=1, kind="stable")[:, :w]
+    real, own = np.arange(w) < count[:, None], np.arange(len(F))[:, None]
+    M = np.empty((len(F), w + 1, w + 1))
+    M[:, :w, :w] = K[who[:, None, None], at[:, :, None], at[:, None, :]]
+    if not real.all():
+        M[:, :w, :w] *= real[:, :, None] & real[:, None, :]
+        M[:, range(w), range(w)] += ~real
+    M[:, :w, w] = M[:, w, :w] = real
+    M[:, w, w] = count == 0
+    b = np.zeros((len(F), w + 1, 1))
+    b[:, :w, 0] = right[own, at] * real
+    b[:, w, 0] = np.where(count > 0, total - beta.sum(1), 0.0)
+    try:
+        found = np.linalg.solve(M, b)[:, :, 0]
+    except np.linalg.LinAlgError:
+        found = np.full(b.shape[:2], np.nan)
+        for t in range(len(F)):
+            try:
+                found[t] = np.linalg.solve(M[t], b[t])[:, 0]
+            except np.linalg.LinAlgError:
+                pass
+    beta[own, at] = np.where(real, found[:, :w], beta[own, at])
+    return found[:, w]
