@@ -175,14 +175,6 @@ def test_pages_name_only_what_is_there(root, page):
         assert target in makefile_targets(root), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_programs_in_pages_run(root, page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for program in re.findall(r"^```python\n(.*?)^```", (root / page).read_text(encoding="utf-8"), re.S | re.M):
-        if "distributed" not in program:  # a cluster of its own is in test_runner.py
-            exec(program, {"__name__": "page"})
-
-
 def test_workflows_run_make_targets_and_pin_actions(root):
     """Each step is a make target that runs here too, and each action is named by its commit."""
     files = [
