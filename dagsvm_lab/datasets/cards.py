@@ -45,11 +45,6 @@ class Card:
         """The rows as text: "16000 + 4000" for a training and a test part."""
         return " + ".join(str(n) for n in self.rows.values())
 
-    def __str__(self) -> str:
-        size = f"{self.split} rows, {self.inputs} inputs, {self.classes} classes; {self.where}; scaled: {self.scaling}"
-        digests = [f"- Original {file}: SHA-256 {digest}" for file, digest in self.originals.items()]
-        return "\n".join([f"{self.name}: {self.title}", size, *self.notes(), *digests])
-
     def notes(self) -> list[str]:
         """Return the terms, a line each: licence, source, citation, and what was done to the data."""
         licence = f"{self.licence}. {NO_TERMS.format(self.name)}" if self.without_terms else self.licence

@@ -54,15 +54,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--scheduler", metavar="ADDRESS", help="run on the Dask cluster at this address")
     add("--refresh", action="store_true", help="write clean executed copies over the notebooks themselves")
 
-    data = commands.add_parser("data", help="the data sets").add_subparsers(
-        required=True, metavar="list | build | verify"
-    )
-    data.add_parser("list", help="show every data set").set_defaults(run=_data_list)
-    build = data.add_parser("build", help="rebuild the shipped files from the originals")
+    data = commands.add_parser("data", help="the data sets")
+    data.set_defaults(run=_data)
+    kinds = data.add_subparsers(required=True, dest="what", metavar="list | build | verify")
+    kinds.add_parser("list", help="show every data set")
+    kinds.add_parser("verify", help="check the digest of every shipped file")
+    build = kinds.add_parser("build", help="rebuild the shipped files from the originals")
     build.add_argument("source", type=Path, metavar="SOURCE", help="folder with the originals")
     build.add_argument("--without", action="append", default=[], metavar="SET", help="leave out; repeatable")
-    build.set_defaults(run=_data_build)
-    data.add_parser("verify", help="check the digest of every shipped file").set_defaults(run=_data_verify)
 
     commands.add_parser("scorecard", help="verdict on every claim of the papers").set_defaults(run=_scorecard)
     bench = commands.add_parser("bench", help="time our solvers against LIBSVM")
@@ -105,35 +104,24 @@ def _papers(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("stopped; --resume goes on from here", file=sys.stderr, flush=True)
         os._exit(130)  # threads may still be waiting for kernels that are gone
-    failed = any(outcome.status == "failed" for outcome in outcomes)
     for outcome in outcomes if args.refresh else ():
-        for line in [outcome.error] if outcome.error else refresh(outcome):
-            print(f"{outcome.job.label} left as it was: {line}")
-            failed = True
+        if outcome.status == "finished":
+            refresh(outcome)
     print(runner.summary(outcomes))
-    return int(failed)
+    return int(any(outcome.status == "failed" for outcome in outcomes))
 
 
-def _data_list(args: argparse.Namespace) -> int:
-    from ..datasets import list_text
+def _data(args: argparse.Namespace) -> int:
+    from .. import datasets
 
-    print(list_text())
-    return 0
-
-
-def _data_build(args: argparse.Namespace) -> int:
-    from ..datasets import build
-
-    same = build(args.source, without=args.without)
-    for name, is_same in same.items():
-        print(f"{name}: {'as shipped' if is_same else 'NOT the file this version ships'}")
-    return int(not all(same.values()))
-
-
-def _data_verify(args: argparse.Namespace) -> int:
-    from ..datasets import verify
-
-    found = verify()
+    if args.what == "list":
+        print(datasets.list_text())
+        return 0
+    if args.what == "verify":
+        found = datasets.verify()
+    else:
+        same = datasets.build(args.source, without=args.without)
+        found = {name: "sound" if is_same else "NOT the file this version ships" for name, is_same in same.items()}
     for name, state in found.items():
         print(f"{name}: {state}")
     return int(any(state != "sound" for state in found.values()))

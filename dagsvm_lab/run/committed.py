@@ -1,26 +1,17 @@
 """What a committed notebook looks like: outputs, and nothing that the next execution would change for no reason."""
 
-import json
-import re
-
 import nbformat
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 
-from ..report.files import checkout, write_atomically
+from ..report.files import write_atomically
 from .runner import Outcome
 
-ABSOLUTE = re.compile(r"(?<![\w./:])/(?:home|root|tmp|work|usr|opt|var|mnt|Users|private)/|[A-Z]:\\\\")
-LARGEST = 1_000_000  # bytes that a code host shows
 
-
-def refresh(outcome: Outcome) -> list[str]:
-    """Return what speaks against committing the executed copy; with nothing against it, it replaces the notebook."""
+def refresh(outcome: Outcome) -> None:
+    """Replace the notebook by its executed copy, cleaned."""
     nb = clean(nbformat.read(outcome.job.executed, 4))
-    against = complaints(nb)
-    if not against:
-        write_atomically(outcome.job.notebook, lambda part: nbformat.write(nb, part))
-    return against
+    write_atomically(outcome.job.notebook, lambda part: nbformat.write(nb, part))
 
 
 def clean(nb):
@@ -30,35 +21,8 @@ def clean(nb):
         "language_info": {"name": "python"},
     })  # fmt: skip
     cells = ClearMetadataPreprocessor(preserve_cell_metadata_mask={"tags"}, clear_notebook_metadata=False)
-    nb, _ = cells.preprocess(nb, {})
-    return CoalesceStreamsPreprocessor().preprocess(nb, {})[0]
-
-
-def complaints(nb) -> list[str]:
-    """Return what a committed notebook must not have, or lacks: one line each, an empty list for a good one."""
-    code = [c for c in nb.cells if c.cell_type == "code" and c.source.strip()]
-    wrong = {
-        f"its {len(code)} code cells are not numbered from 1 without gaps": (
-            [c.execution_count for c in code] != list(range(1, len(code) + 1))
-        ),
-        "it does not have exactly one cell tagged parameters": (
-            sum("parameters" in c.metadata.get("tags", []) for c in nb.cells) != 1
-        ),
-        "it has metadata beyond a kernel's name and a language": (
-            set(nb.metadata) - {"kernelspec", "language_info"} or set(nb.metadata.language_info) != {"name"}
-        ),
-        f"its kernel {nb.metadata.kernelspec.name!r} is not the generic python3": nb.metadata.kernelspec.name
-        != "python3",
-        "some cell has metadata other than tags": any(set(c.metadata) - {"tags"} for c in nb.cells),
-        "it has no outputs": not any(c.outputs for c in code),
-        f"it is larger than {LARGEST:,} bytes": len(nbformat.writes(nb).encode()) > LARGEST,
-    }
-    said = [line for line, is_so in wrong.items() if is_so]
-    for cell in code:
-        where, text = f"cell [{cell.execution_count}]", json.dumps([cell.source, cell.outputs])
-        said += [f"{where} holds an error: {o.ename}: {o.evalue}" for o in cell.outputs if o.output_type == "error"]
-        if any(o.get("name") == "stderr" for o in cell.outputs) or "Warning:" in text:
-            said.append(f"{where} holds warning text")
-        if ABSOLUTE.search(text) or (checkout() and str(checkout()) in text):
-            said.append(f"{where} holds an absolute path")
-    return said
+    nb, _ = CoalesceStreamsPreprocessor().preprocess(*cells.preprocess(nb, {}))
+    for cell in nb.cells:
+        if not cell.metadata.get("tags"):  # papermill leaves empty lists
+            cell.metadata.pop("tags", None)
+    return nb

@@ -6,7 +6,6 @@ the digests of what it came from and of what it wrote. Every kernel leads a proc
 outside it kills the group when the kernel or this process is gone, whatever ended it.
 """
 
-import csv
 import hashlib
 import json
 import logging
@@ -38,6 +37,11 @@ from tqdm import tqdm
 from ..report.files import checkout, code_digest, data_digest, file_digest, write_atomically, write_json
 from ..report.record import QUIET
 from ..report.verdicts import WORDS
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
 
 BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to
 TRIES = 5  # times that a job is begun when Dask gives it up because its workers were lost
@@ -121,10 +125,9 @@ class Outcome:
         """How often each word stands in the verdict columns of the tables it wrote."""
         count = Counter()
         for path in self.files:
-            if path.suffix == ".csv":
-                with path.open(newline="", encoding="utf-8", errors="replace") as lines, suppress(csv.Error):
-                    for row in csv.DictReader(lines):
-                        count.update(v for k, v in row.items() if v and str(k).startswith("verdict"))
+            with suppress(ValueError, OSError):  # a table that is damaged, or gone
+                table = pd.read_csv(path, dtype=str) if path.suffix == ".csv" else pd.DataFrame()
+                count.update(table.filter(regex="^verdict").stack().dropna())
         return count
 
 
@@ -234,35 +237,23 @@ def stop(batch: str) -> None:
                 end_group(child.pid)
 
 
-def is_alive(pid: int) -> bool:
-    """Tell whether a process of that id is there and is more than an entry nobody has collected."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def sweep(folder: Path) -> None:
     """Remove temporary files below `folder` that this process, or one that is gone, left there."""
     for part in folder.rglob(".*.part*"):
         pid = part.name.partition(".part")[0].rpartition(".")[2]
-        if pid.isdigit() and (int(pid) == os.getpid() or not is_alive(int(pid))):
+        if pid.isdigit() and (int(pid) == os.getpid() or not psutil.pid_exists(int(pid))):
             part.unlink(missing_ok=True)
 
 
 @contextmanager
 def alone(folders: set[Path]):
     """Make the folders and hold them against a second batch until the end, however that comes."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: stamps alone then tell whose results are whose
-        fcntl = None
     with ExitStack() as held:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
             if not os.access(folder, os.W_OK):
                 raise PermissionError(f"{folder} cannot be written to")
-            if fcntl:
+            if fcntl:  # else Windows, where stamps alone tell whose results are whose
                 lock = os.open(folder, os.O_RDONLY)
                 held.callback(os.close, lock)
                 try:

@@ -13,7 +13,8 @@ from dagsvm_lab.report import scorecard
 from dagsvm_lab.report.claims import INFERRED, WRITTEN, Tables, papers
 from dagsvm_lab.report.files import project_root
 from dagsvm_lab.report.verdicts import WORDS
-from dagsvm_lab.run.committed import complaints
+
+from .clean import complaints
 
 ROOT = project_root()
 FIGURES = ROOT / "figures"

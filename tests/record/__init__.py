@@ -1,0 +1,1 @@
+"""The committed record, apart from tests of code."""
