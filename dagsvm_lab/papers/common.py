@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
-from ..report.verdicts import compare
+from ..report.claims import Outcome, three
+from ..report.verdicts import claim_verdict, compare
+from ..statistics import binomial_interval
 from ..statistics import mcnemar as mcnemar
 from ..statistics import slope as slope
 
@@ -66,3 +69,25 @@ def beside(
     table = now.rename(columns={"measured": "fresh"}).drop(columns="verdict")
     table.insert(len(table.columns) - 1, "recorded", np.nan if recorded is None else then["measured"])
     return table.assign(verdict=then["verdict"])
+
+
+def most(holds: pd.Series | np.ndarray) -> Outcome:
+    """Judge "in most cases": it holds in more than half of them."""
+    text = f"{int(np.sum(holds))} of {len(holds)}"
+    return Outcome(claim_verdict(bool(np.mean(holds) > 0.5)), text)
+
+
+def more_often(first: pd.Series, second: pd.Series) -> Outcome:
+    """Judge "first > second" over cases by how often it is so: the interval of that share above 1/2, about it, below.
+
+    Equal cases are left out.
+    """
+    wins, cases = int((first > second).sum()), int((first != second).sum())
+    low, high = binomial_interval(wins, cases) if cases else (0.0, 100.0)
+    return Outcome(three(0, low - 50, high - 50).word, f"{wins} of {cases}")
+
+
+def mean_above(values: pd.Series) -> Outcome:
+    """Judge "above 0" by Student's interval of the mean."""
+    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return three(values.mean(), values.mean() - half, values.mean() + half)
