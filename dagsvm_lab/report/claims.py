@@ -101,8 +101,8 @@ class Claim:
             word = v.judge(self.rule, self.published, float(found), digits)
             return Outcome(word, v.number(found, digits + 1))
         if isinstance(found, pd.Series):
-            word = v.claim_verdict(bool(found.all()) if len(found) else None)
-            return Outcome(word, f"{int(found.sum())} of {len(found)}")
+            word, text = v.claim_verdict(bool(found.all()) if len(found) else None), f"{found.sum()} of {len(found)}"
+            return Outcome(v.BY_DEFINITION if self.kind == "definition" and word == v.REPRODUCED else word, text)
         if not isinstance(found, bool | np.bool_ | None):
             raise TypeError(f"{self.id}: a claim without a published number is true or false, not {found!r}")
         word = v.claim_verdict(found)

@@ -112,7 +112,9 @@ class BankClassifier(KernelClassifier):
             reason = f"its machines learnt labels of the kind {bank.labels!r}, not {kind or 'hard'!r}"
         elif (self.kernel == "precomputed") != (bank.vectors is None) or bank.n_inputs != sample.X.shape[1]:
             reason = f"it has {bank.n_inputs} inputs and the kernel {bank.kernel.name!r}"
-        elif scaled is not None and scaled != has_scales:
+        elif scaled is not None and (
+            bank.kernels is None if scaled else has_scales
+        ):  # e1071's rule may leave all alone
             reason = f"scale_pairs={scaled}, but its machines {'have' if has_scales else 'lack'} scales of their own"
         elif not same:
             reason = f"it was trained on other rows (there were {bank.n_rows}) or other labels"
