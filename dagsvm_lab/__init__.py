@@ -19,6 +19,7 @@ _HOME = {
     "PosteriorSVC": "systems",
     "ECOCSVC": "systems",
     "DecisionTreeSVC": "systems",
+    "tune": "systems.search",
     "CrammerSingerSVC": "systems.direct",
     "WestonWatkinsSVC": "systems.direct",
     "DecisionGraph": "graphs",

@@ -121,13 +121,22 @@ class DecisionGraph(Graph):
         self._node(root)
 
     @classmethod
-    def from_arrays(cls, machine, left, right, label, possible, n_machines: int) -> DecisionGraph:
-        """The graph with these node arrays; `possible[k]` marks the classes that node k may still answer."""
-        rows = list(zip(machine.tolist(), left.tolist(), right.tolist(), label.tolist(), strict=True))
-        graph = cls(0, lambda k: ("leaf", rows[k][3]) if rows[k][0] < 0 else ("node", *rows[k][:3]),
-                    lambda k: np.flatnonzero(possible[k]), n_classes=possible.shape[1], n_machines=n_machines,
-                    max_nodes=len(rows))  # fmt: skip
-        return graph.grow()
+    def from_arrays(cls, machine, left, right, label, possible, n_machines: int, n_classes: int | None = None):
+        """The whole graph with these node arrays, -1 where there is none.
+
+        `possible[k]` marks the classes that node k may still answer; or `possible` gives these rows for an array of
+        nodes, where all of them would be too large.
+        """
+        graph = cls.__new__(cls)
+        graph.n_classes, graph.n_machines = n_classes or possible.shape[1], n_machines
+        graph._index, graph._ahead, graph._lock = range(len(machine)), {}, RLock()
+        graph._table = np.array([machine, left, right, label], dtype=np.int64)
+        graph._classes = possible if callable(possible) else possible.__getitem__
+        return graph
+
+    def _classes(self, nodes: np.ndarray) -> np.ndarray:
+        """Which classes are still possible at each of these nodes."""
+        return self._possible[nodes]
 
     def _node(self, state: Hashable) -> int:
         """Index of the node for `state`, made now if it is new."""
@@ -179,7 +188,7 @@ class DecisionGraph(Graph):
     left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < 0, -1 if not made.")
     right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= 0, -1 if not made.")
     label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
-    possible = property(lambda self: self._possible[: self.n_nodes], doc="Classes each node may still answer.")
+    possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")
 
     @property
     def machines_used(self) -> np.ndarray:
@@ -228,7 +237,7 @@ class DecisionGraph(Graph):
         for rows, nodes, outputs, children in self.steps(n, lambda rows, machines: f[rows, machines]):
             margin = np.abs(outputs)
             smallest[rows] = np.minimum(smallest[rows], margin)
-            at, lost = np.nonzero(self._possible[nodes] & ~self._possible[children])
+            at, lost = np.nonzero(self._classes(nodes) & ~self._classes(children))
             scores[rows[at], lost] = -margin[at]
             end[rows] = children
             met.append((rows, self._table[0, nodes]))

@@ -7,17 +7,17 @@ as they must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils._param_validation import StrOptions
 
 from ..graphs import DecisionGraph
 from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
-from ..solvers import solve_smo
-from .base import POSITIVE, BankClassifier, Sample
+from .base import POSITIVE, BankClassifier, Sample, for_every_C
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -74,6 +74,12 @@ def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
     return DecisionGraph((None, frozenset(range(n))), rule, lambda s: s[1], n_classes=n, n_machines=n_machines)
 
 
+@lru_cache(maxsize=8)
+def _graph(n: int, separability: bytes) -> DecisionGraph:
+    """The graph over a table of doubles; estimators with the same table share what has grown of it."""
+    return adaptive_graph(np.frombuffer(separability).reshape(n, n))
+
+
 def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
     """One value a pair, from a symmetric (n, n) table; None when `value` is no table."""
     if isinstance(value, str) or np.ndim(value) == 0:
@@ -103,8 +109,8 @@ class AdaptiveDAGSVC(BankClassifier):
         Values that `tune` tries; None is 2^-15 to 2^3.
     Cs : array-like, default=None
         Values of C that `tune` tries; None is 2^-5 to 2^15 in steps of 4.
-    cv : int, default=10
-        Folds of `tune`.
+    cv : int or splitter, default=10
+        Folds of `tune`; a number means at most that many, one row of the smaller class in each.
     separability : "own" or float, default="own"
         "own" measures each pair under its machine's own kernel; a number is the gamma that measures all pairs.
     random_state : int, RandomState or None, default=None
@@ -128,7 +134,7 @@ class AdaptiveDAGSVC(BankClassifier):
     tune: Literal["dbtc", "cv"] | None = None
     gammas: Any = None
     Cs: Any = None
-    cv: int = 10
+    cv: Any = 10
     separability: str | float = "own"
     random_state: int | np.random.RandomState | None = None
 
@@ -172,7 +178,10 @@ class AdaptiveDAGSVC(BankClassifier):
         self.gamma_, self.C_ = pair_table(n, np.array([k.gamma for k in kernels])), pair_table(n, bank.C)
         if self.separability != "own":
             kernels = [replace(kernels[0], gamma=float(self.separability))] * len(kernels)
-        self.separability_ = dbtc_matrix(sample, kernels)
+        key = ("dbtc", *kernels)
+        if key not in sample.memo:
+            sample.memo[key] = dbtc_matrix(sample, kernels)
+        self.separability_ = sample.memo[key]
 
     def _with_gamma(self, gamma: float) -> Kernel:
         return resolve(self.kernel, float(gamma), self.degree, self.coef0)
@@ -189,24 +198,36 @@ class AdaptiveDAGSVC(BankClassifier):
         return gammas[best], Cs[int(np.argmax(accuracy))]
 
     def validation_curve(self, X: np.ndarray, y: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """The grid of C, sorted, and its validation accuracies for one two-class problem (labels 0 and 1).
+        """Validation accuracies over the grid of C for one two-class problem.
 
-        A machine none of whose alphas is at its bound is the machine of every larger C, and is not trained again.
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Rows of two classes, or their kernel matrix.
+        y : ndarray of shape (n_samples,)
+            Their labels, 0 or 1.
+        kernel : Kernel
+            The kernel.
+
+        Returns
+        -------
+        Cs, accuracies : ndarray
+            The grid, sorted, and the share of rows that the folds' machines answer rightly at each C.
         """
         Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
-        folds = StratifiedKFold(min(self.cv, int(np.bincount(y).min())), shuffle=True, random_state=self.random_state)
-        K = X if kernel.name == "precomputed" else kernel(X, X)
-        sign, right = 1.0 - 2.0 * y, np.zeros(len(Cs))
-        for fit, held in folds.split(X, y):
-            inner, outer, s, dual = K[np.ix_(fit, fit)], K[np.ix_(held, fit)], sign[fit], None
-            for k, C in enumerate(Cs):
-                if dual is None or dual.alpha.max() >= Cs[k - 1]:
-                    dual = solve_smo(inner, s, C, tol=self.tol, max_iter=self.max_iter)
-                right[k] += np.sum(sign[held] * (outer @ (s * dual.alpha) + dual.bias) > 0)
+        folds, right, code = self.cv, np.zeros(len(Cs)), pair_code(2)
+        if isinstance(folds, int):
+            most = min(folds, int(np.bincount(y).min()))
+            folds = StratifiedKFold(most, shuffle=True, random_state=self.random_state)
+        for fit, held in check_cv(folds, y, classifier=True).split(X, y):
+            columns = fit if kernel.name == "precomputed" else slice(None)
+            sample = Sample(X[fit][:, columns], y[fit], kernel, None, None)
+            f = for_every_C(self, sample, code, Cs).decision(X[held][:, columns])
+            right += np.sum((f < 0) == y[held][:, None], axis=0)
         return Cs, right / len(y)
 
     def _make_graph(self) -> DecisionGraph:
-        return adaptive_graph(self.separability_)
+        return _graph(len(self.classes_), self.separability_.tobytes())
 
 
 def pair_table(n: int, values: np.ndarray) -> np.ndarray:

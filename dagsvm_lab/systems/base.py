@@ -16,7 +16,7 @@ from .classifier import POSITIVE, KernelClassifier, Sample
 
 __all__ = ["POSITIVE", "BankClassifier", "Sample", "outputs"]
 
-BATCH = 8192  # rows whose machine outputs are held at once
+CELLS = 1 << 25  # machine outputs that are held at once: 256 MB
 FEW = 1  # rows that are walked one by one, at a tenth of a block's cost
 
 
@@ -58,11 +58,13 @@ class BankClassifier(KernelClassifier):
     def _fit(self, sample: Sample) -> None:
         self._settle(sample)
         code = self._code(sample)
-        if sample.bank is None:
-            self.machines_ = self._train(sample, code, **self._special(sample, code))
-        else:
+        if sample.bank is not None:
             self._check(sample, code)
-            self.machines_ = sample.bank
+        self._finish(sample, sample.bank or self._train(sample, code, **self._special(sample, code)))
+
+    def _finish(self, sample: Sample, bank: Bank) -> None:
+        """Set what follows from the trained machines."""
+        self.machines_ = bank
         self._study(sample)
         self.graph_ = self._make_graph()
 
@@ -75,7 +77,7 @@ class BankClassifier(KernelClassifier):
 
     def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
         """What differs from machine to machine, as arguments of `machines.train`: C, kernels, soft labels."""
-        if not getattr(self, "scale_pairs", False):
+        if not scaled(self):
             return {}
         return {"kernels": [rescaled(sample.kernel, sample.X[row[sample.codes] != 0]) for row in code]}
 
@@ -148,15 +150,37 @@ class BankClassifier(KernelClassifier):
                 pass
         return np.concatenate([self.graph_.labels(f) for f in self._outputs(X)])
 
+    def _trained(self, sample: Sample) -> np.ndarray:
+        """Machine outputs for the training rows."""
+        return np.concatenate(list(self._outputs(sample.X))) if sample.outputs is None else sample.outputs()
+
     def _outputs(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Machine outputs for the rows of X, a batch at a time."""
         return outputs(self.machines_, X, self.n_jobs)
 
 
+def for_every_C(est: BankClassifier, sample: Sample, code: np.ndarray, Cs, **special) -> Bank:
+    """The machines of `code` for every value of C, trained in one call: those of the k-th value are the k-th block."""
+    n = len(code)
+    if "soft" in special:
+        soft = special["soft"]
+        special["soft"] = lambda t, rows, sign: soft(t % n, rows, sign)
+    if "kernels" in special:
+        special["kernels"] = special["kernels"] * len(Cs)
+    special["C"] = np.repeat(np.asarray(Cs, float), n)
+    return est._train(sample, np.tile(code, (len(Cs), 1)), **special)
+
+
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
     """Machine outputs for the rows of X, a batch at a time."""
-    for start in range(0, len(X), BATCH):
-        yield bank.decision(X[start : start + BATCH], n_jobs=n_jobs)
+    batch = max(256, CELLS // len(bank.code))
+    for start in range(0, len(X), batch):
+        yield bank.decision(X[start : start + batch], n_jobs=n_jobs)
+
+
+def scaled(est: BankClassifier) -> bool:
+    """Whether every machine of `est` scales the inputs anew on its own rows."""
+    return getattr(est, "scale_pairs", False)
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:

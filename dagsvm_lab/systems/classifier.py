@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import cleandoc
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -57,6 +57,8 @@ class Sample:
     class_weight: np.ndarray | None  # one a class
     C: Any = 1.0  # bound of the dual variables, a number or one a machine
     bank: Bank | None = None  # machines that are trained on these rows already
+    outputs: Callable[[], np.ndarray] | None = None  # gives the machines' outputs on these rows, where they are known
+    memo: dict = field(default_factory=dict)  # what systems over the same rows and kernel compute once
 
     @property
     def n_classes(self) -> int:

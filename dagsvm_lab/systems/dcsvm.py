@@ -130,11 +130,7 @@ class DCSVC(BankClassifier):
 
     def _study(self, sample: Sample) -> None:
         belongs = np.eye(len(self.classes_))[sample.codes] * sample.mass[:, None]
-        start, as_i = 0, 0.0
-        for f in self._outputs(sample.X):
-            as_i = as_i + (f >= 0).T.astype(float) @ belongs[start : start + len(f)]
-            start += len(f)
-        share = as_i / belongs.sum(axis=0)
+        share = (self._trained(sample) >= 0).T.astype(float) @ belongs / belongs.sum(axis=0)
         self.predictions_table_ = np.stack([share, 1 - share], axis=2)
 
     @property

@@ -25,29 +25,28 @@ def node_place(i: int, j: int, n: int) -> tuple[int, int]:
 
 
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
-    """The DDAG over the list `order` of class indices. A node's state is the span (first, last) of the list.
+    """The DDAG over the list `order` of class indices. A node stands for a span (first, last) of the list.
 
     f >= 0 prefers the lower class index of a pair. Figure 1a draws "not first" to the left, and so does this graph for
     a list in natural order; Definition 1 numbers a layer's nodes from the other side, where the first class survives.
     """
-    order = [int(c) for c in order]
+    order, n = np.asarray(order, dtype=int), len(order)
+    layer = np.repeat(np.arange(n), np.arange(1, n + 1))
+    first = layer * (layer + 3) // 2 - np.arange(len(layer))  # a layer's nodes from the last span to the first
+    last = n - 1 - layer + first
+    i, j = order[first], order[last]
+    leaf, drop_first = i == j, np.arange(len(layer)) + layer + 1
+    left, right = np.where(i < j, [drop_first, drop_first + 1], [drop_first + 1, drop_first])
+    machine = np.where(leaf, -1, pair_index(np.minimum(i, j), np.maximum(i, j), n_classes))
+    place = np.full(n_classes, -1)
+    place[order] = np.arange(n)
 
-    def rule(span: tuple[int, int]) -> tuple:
-        first, last = span
-        if first == last:
-            return "leaf", order[first]
-        i, j = order[first], order[last]
-        drop_first, drop_last = (first + 1, last), (first, last - 1)
-        sides = (drop_first, drop_last) if i < j else (drop_last, drop_first)
-        return "node", pair_index(min(i, j), max(i, j), n_classes), *sides
+    def possible(nodes: np.ndarray) -> np.ndarray:
+        return (place >= first[nodes][:, None]) & (place <= last[nodes][:, None])
 
-    return DecisionGraph(
-        (0, len(order) - 1),
-        rule,
-        lambda span: order[span[0] : span[1] + 1],
-        n_classes=n_classes,
-        n_machines=n_classes * (n_classes - 1) // 2,
-    ).grow()
+    children, label = np.where(leaf, -1, [left, right]), np.where(leaf, i, -1)
+    n_machines = n_classes * (n_classes - 1) // 2
+    return DecisionGraph.from_arrays(machine, *children, label, possible, n_machines, n_classes)
 
 
 def evaluate_list(f: np.ndarray, order: Sequence[int], n_classes: int) -> tuple[int, list[tuple[int, ...]]]:

@@ -162,7 +162,7 @@ class BinaryTreeSVC(TreeClassifier):
         return soft_special(self, sample, code) if self.posterior else {}
 
     def _study(self, sample: Sample) -> None:
-        graph = self.grow(sample, np.concatenate(list(self._outputs(sample.X))))
+        graph = self.grow(sample, self._trained(sample))
         self._keep(self._retrained(sample, graph) if self.retrain else graph)
 
     def _retrained(self, sample: Sample, graph: DecisionGraph) -> DecisionGraph:

@@ -1,0 +1,236 @@
+"""Choosing C and gamma by cross-validation, for several systems at the price of one.
+
+A fold's machines for every C are trained in one call and answer the held rows in one call; what is left for a system is
+its graph. Systems that ask the same machines (Max Wins, the DAGs, the trees, DCSVM) share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid, check_cv
+from sklearn.utils.metaestimators import _safe_split
+
+from ..machines import Bank
+from .base import BankClassifier, for_every_C, scaled
+from .classifier import KernelClassifier, Sample
+
+NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
+PREPARED = ("classes_", "n_features_in_", "feature_names_in_")
+
+
+@dataclass
+class Tuned:
+    """What `tune` found, under the names that scikit-learn's GridSearchCV gives it.
+
+    Attributes
+    ----------
+    cv_results_ : dict of str to ndarray
+        `params`, `param_C`, `param_gamma`, `split0_test_score` ..., `mean_test_score`, `std_test_score` and
+        `rank_test_score`, one entry a candidate in the order of scikit-learn's ParameterGrid.
+    best_index_ : int
+        The candidate with the best mean score, the first of equals.
+    best_params_ : dict
+        Its C and gamma.
+    best_score_ : float
+        Its mean score.
+    best_estimator_ : object
+        The estimator with these parameters, fitted to all rows; None if `refit` was False.
+    """
+
+    cv_results_: dict[str, Any]
+    best_index_: int
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_estimator_: Any = None
+
+    def predict(self, X) -> np.ndarray:
+        """Predict with the best estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Class labels.
+        """
+        return self.best_estimator_.predict(X)
+
+
+def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | None = None, cv: Any = 5,
+         refit: bool = True, n_jobs: int | None = None) -> Any:  # fmt: skip
+    """Choose C and gamma by validation accuracy.
+
+    Parameters
+    ----------
+    estimator : estimator or list of estimators
+        What to tune. Of a list, those that ask the same machines share them.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    C : iterable of float, default=None
+        Values to try; None keeps the estimator's.
+    gamma : iterable of float, default=None
+        Values to try; None keeps the estimator's.
+    cv : int, splitter, iterable of splits, or a pair (X_valid, y_valid), default=5
+        Folds, as for scikit-learn's GridSearchCV, or one validation set.
+    refit : bool, default=True
+        Fit the best candidate to all rows.
+    n_jobs : int, default=None
+        Folds that are worked on in parallel, as in joblib.
+
+    Returns
+    -------
+    found : Tuned or list of Tuned
+        One for each estimator.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import DAGSVC, MaxWinsSVC, load, tune
+    >>> d = load("iris", scaled=True)
+    >>> wins, dag = tune([MaxWinsSVC(), DAGSVC()], d.X, d.y, C=[1, 10], gamma=[0.1, 1], cv=3)
+    >>> dag.best_params_ == wins.best_params_, dag.best_score_ > 0.9
+    (True, True)
+    """
+    several = isinstance(estimator, list | tuple)
+    ests = [clone(est) for est in (estimator if several else [estimator])]
+    X, y, given = np.asarray(X), np.asarray(y), cv
+    rows, labels = X, y
+    if isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2 and np.shape(cv[0])[1:] == X.shape[1:]:
+        rows, labels = np.concatenate([X, cv[0]]), np.concatenate([y, cv[1]])
+        given = [(np.arange(len(X)), np.arange(len(X), len(rows)))]
+    folds = list(check_cv(given, y, classifier=True).split(rows, labels))
+    values = {"C": C, "gamma": gamma}
+    grid = list(ParameterGrid({name: list(v) for name, v in values.items() if v is not None}))
+    Cs, gammas = ([None] if v is None else list(v) for v in values.values())
+    jobs = [(k, g) for g in gammas for k in range(len(folds))]
+    parts = Parallel(n_jobs)(delayed(_fold)(ests, rows, labels, folds[k], Cs, g) for k, g in jobs)
+    scores = np.zeros((len(ests), len(grid), len(folds)))
+    for (k, g), part in zip(jobs, parts, strict=True):
+        at = [i for i, p in enumerate(grid) if p.get("gamma") == g]
+        scores[:, at, k] = part
+    found = [_results(grid, s) for s in scores]
+    if refit:
+        machines: dict[tuple, Bank] = {}
+        for est, one in zip(ests, found, strict=True):
+            est.set_params(**one.best_params_)
+            one.best_estimator_ = _refitted(est, X, y, machines) if _shares(est) else est.fit(X, y)
+    return found if several else found[0]
+
+
+def _results(grid: list[dict], scores: np.ndarray) -> Tuned:
+    """What GridSearchCV would report of these scores (candidates x folds)."""
+    mean = scores.mean(axis=1)
+    table: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in grid]) for name in grid[0]}
+    table |= {"params": grid, **{f"split{k}_test_score": column for k, column in enumerate(scores.T)}}
+    rank = rankdata(-mean, method="min").astype(np.int32)
+    table |= {"mean_test_score": mean, "std_test_score": scores.std(axis=1), "rank_test_score": rank}
+    best = int(rank.argmin())
+    return Tuned(table, best, grid[best], float(mean[best]))
+
+
+def _shares(est: Any) -> tuple:
+    """What systems must have in common to share machines, besides the coding matrix; empty if `est` shares none."""
+    if not isinstance(est, BankClassifier):
+        return ()
+    own = {f.name for f in fields(KernelClassifier)} - NOT_THE_BANKS
+    return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind() or "hard", scaled(est))
+
+
+def _started(est: BankClassifier, X, y, samples: dict, *key) -> tuple[BankClassifier, Sample, np.ndarray]:
+    """A draft of `est`, its checked sample and the coding matrix of its machines."""
+    draft = est._unfitted()
+    draft._validate_params()
+    if key not in samples:
+        samples[key] = draft, draft._prepare(X, y, None)
+    first, sample = samples[key]
+    draft.__dict__.update({name: value for name, value in vars(first).items() if name in PREPARED})
+    draft._settle(sample)
+    return draft, sample, draft._code(sample)
+
+
+def _refitted(est: BankClassifier, X, y, machines: dict[tuple, Bank]) -> BankClassifier:
+    """`est` fitted to all rows, over machines that an earlier system has trained if there are."""
+    draft, sample, code = _started(est, X, y, {}, ())
+    key = (*_shares(est), repr(est.C), repr(est.gamma), code.tobytes())
+    if key not in machines:
+        machines[key] = draft._train(sample, code, **draft._special(sample, code))
+    draft._finish(sample, machines[key])
+    est.__dict__ = draft.__dict__
+    return est
+
+
+def _fold(ests: list, X, y, fold: tuple, Cs: list, gamma: Any) -> np.ndarray:
+    """Scores (estimators x values of C) of one fold."""
+    scores, samples, banks = np.zeros((len(ests), len(Cs))), {}, {}
+    for e, est in enumerate(ests):
+        est = clone(est) if gamma is None else clone(est).set_params(gamma=gamma)
+        held, truth = _safe_split(est, X, y, fold[1], fold[0])
+        rows, labels = _safe_split(est, X, y, fold[0])
+        if not isinstance(est, BankClassifier):
+            for k, c in enumerate(Cs):
+                one = est if c is None else est.set_params(C=c)
+                scores[e, k] = one.fit(rows, labels).score(held, truth)
+            continue
+        if getattr(est, "tune", None):
+            raise ValueError("tune() chooses C and gamma: leave the estimator's own tune=None")
+        shared = _shares(est)
+        draft, sample, code = _started(est.set_params(C=1.0), rows, labels, samples, shared)
+        values = [sample.C] if Cs == [None] else Cs
+        if (key := (*shared, code.tobytes())) not in banks:
+            banks[key] = Grid(draft, sample, code, values, held)
+        grid = banks[key]
+        for k, c in enumerate(values):
+            one = draft._unfitted()
+            one.__dict__.update({name: value for name, value in vars(draft).items() if name in PREPARED}, C=c)
+            scores[e, k] = np.mean(grid.answer(one, k, held) == truth)
+    return scores
+
+
+class Grid:
+    """The machines of one coding matrix for every value of C, trained in one call, and their outputs.
+
+    Parameters
+    ----------
+    draft : BankClassifier
+        A system that asks these machines.
+    sample : Sample
+        The training rows.
+    code : ndarray of shape (n_machines, n_classes)
+        The coding matrix.
+    Cs : list of float
+        Values of C.
+    held : ndarray of shape (n_held, n_features)
+        Rows to be answered.
+    """
+
+    def __init__(self, draft: BankClassifier, sample: Sample, code: np.ndarray, Cs: list, held: np.ndarray) -> None:
+        self.sample, self.Cs, n = sample, Cs, len(code)
+        whole = for_every_C(draft, sample, code, Cs, **draft._special(sample, code))
+        self.banks = [whole.select(np.arange(k * n, (k + 1) * n)) for k in range(len(Cs))]
+        self.held = [bank.decision(held) for bank in self.banks]  # as a bank of one C answers, to the last bit
+
+    @cached_property
+    def trained(self) -> list[np.ndarray]:
+        """Outputs on the training rows, for each C."""
+        return [bank.decision(self.sample.X) for bank in self.banks]
+
+    def answer(self, one: BankClassifier, k: int, held: np.ndarray) -> np.ndarray:
+        """Labels that the draft `one` gives to the held rows over the machines with the k-th value of C."""
+        sample = replace(self.sample, C=self.Cs[k], outputs=lambda: self.trained[k])
+        one._settle(sample)
+        one._finish(sample, self.banks[k])
+        if one.machines_ is not self.banks[k]:  # a tree keeps some of them, or has trained others
+            return one.predict(held)
+        return one._named(held, one.graph_.labels(self.held[k]))
