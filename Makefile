@@ -12,6 +12,7 @@
 # make dist        build wheel and sdist, and test both without this checkout
 # make fuzz        look for new counterexamples for an hour (MINUTES=5 for less)
 # make matrix      the same answers on other processors, threads, hash seeds, languages and paths
+# make endurance   200 notebooks on a cluster that loses a worker every minute
 # make clean       remove the environments and what was run in them
 
 SHELL = /bin/sh
@@ -24,7 +25,7 @@ EXTRAS = test,notebooks,cluster
 PYTEST = DAGSVM_LAB_QUIET=1 OPENBLAS_NUM_THREADS=1 $(VENV) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 MINUTES = 60
 
-.PHONY: help papers test test-fast lab full scorecard verdicts bench site test-site lint test-oldest dist fuzz matrix clean
+.PHONY: help papers test test-fast lab full scorecard verdicts bench site test-site lint test-oldest dist fuzz matrix endurance clean
 help:
 	@sed -n 's/^# //p' Makefile
 
@@ -97,6 +98,9 @@ fuzz: $(READY)
 
 matrix: $(READY)
 	$(VENV) tests/matrix.py $(ARGS)
+
+endurance: $(READY)
+	OPENBLAS_NUM_THREADS=1 $(VENV) tests/endurance.py
 
 clean:
 	rm -rf .venv runs dist build .pytest_cache .ruff_cache .hypothesis *.egg-info
