@@ -15,6 +15,29 @@ settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+# What takes seconds: left out of `make test-fast`, never of `make test`.
+SLOW = """
+    test_letter_as_in_platts_table_1 test_usps_as_in_platts_table_1 test_letter_in_single_precision test_dcsvm_by_brute_force
+    test_every_solution_proves_itself test_smo_batch_and_exact_agree test_radius_exact_beside_the_cheap_ones
+    test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs test_programs_run test_scaling_is_fitted_on_training_rows
+    test_splits_and_trials_are_those_the_prose_states test_scaling_of_the_sets_of_the_first_paper
+    test_building_again_gives_the_same_bytes test_a_damaged_original_is_refused_whatever_its_format
+    test_a_batch_survives_its_failures_and_resumes test_ctrl_c_leaves_no_process_and_no_half_result
+    test_nothing_outlives_a_batch_and_it_resumes test_a_limit_on_file_sizes_fails_jobs_and_not_the_batch
+    test_every_job_has_an_outcome test_a_cluster_that_loses_a_worker_gives_the_same_results
+    test_a_fit_spreads_its_machines_over_a_cluster test_equal_outputs_pass_and_an_altered_digit_is_noticed
+    test_a_scheduler_that_is_not_there_gets_one_sentence test_refresh_writes_a_clean_notebook_and_leaves_one_that_failed
+    test_plain_papermill_is_refused_what_the_notebook_does_not_know
+""".split()
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Mark what is slow."""
+    for item in items:
+        if getattr(item, "originalname", None) in SLOW or "site" in item.path.parts:
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""

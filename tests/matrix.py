@@ -29,8 +29,8 @@ PLACES = {
     "LANG=C": {"LANG": "C", "LC_ALL": "C"},
     "a path with spaces and umlauts": {"MATRIX_FOLDER": "ein Ordner für Äpfel"},
 }  # fmt: skip
-NAMES = """OneVsRestSVC MaxWinsSVC AndGateSVC DAGSVC AdaptiveDAGSVC BinaryTreeSVC DecisionTreeSVC DCSVC PosteriorSVC ECOCSVC
-CrammerSingerSVC WestonWatkinsSVC""".split()
+NAMES = """OneVsRestSVC MaxWinsSVC AndGateSVC DAGSVC AdaptiveDAGSVC BinaryTreeSVC DecisionTreeSVC DCSVC PosteriorSVC
+ECOCSVC CrammerSingerSVC WestonWatkinsSVC""".split()
 
 
 def answers() -> dict:
