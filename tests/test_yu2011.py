@@ -132,11 +132,12 @@ def test_readings_break_ties_as_they_say():
     assert ways["own", "smallest"] == ([0, 1], [1, 0]) and ways["own", "largest"] == ([0, 1], [2, 2])
     assert ways["own", "smallest from 1"] == ([0, 1], [1, 1])  # the second pair is right as often with every C
     assert ways["shared", "4"] == ([1, 1], [1, 1])  # DBTC sums to .4 and .6
-    assert ways["cv 2^-9 by 1", "smallest gamma"] == ([1, 0], [1, 2])
-    assert ways["cv 2^-9 by 1", "largest gamma"] == ([1, 0], [2, 2])
-    assert ways["cv 2^-9 by 2", "smallest C"] == ([1, 0], [2, 2])  # every second C: 1/2 and 16
-    assert ways["cv shared 2^-9 by 1", "smallest gamma"] == ([0, 0], [2, 2])
-    assert ways["cv 2^-4 by 1", "smallest gamma"] == ([1, 1], [1, 0])  # only gamma 2 is on that grid
+    assert ways["cv from 2^-9, steps 1 and 1", "smallest gamma"] == ([1, 0], [1, 2])
+    assert ways["cv from 2^-9, steps 1 and 1", "largest gamma"] == ([1, 0], [2, 2])
+    assert ways["cv from 2^-9, steps 2 and 2", "smallest C"] == ([1, 0], [2, 2])  # every second C: 1/2 and 16
+    assert ways["cv shared from 2^-9, steps 1 and 1", "smallest gamma"] == ([0, 0], [2, 2])
+    assert ways["cv from 2^-4, steps 1 and 1", "smallest gamma"] == ([1, 1], [1, 0])  # only gamma 2 is on that grid
+    assert not any("2^-4, steps 2" in gamma for gamma, _ in ways)  # no gamma is
 
 
 def test_search_rows_are_real_systems():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -48,9 +48,9 @@ class Surface:
         return np.unravel_index(best, self.accuracy.shape[1:])
 
 
-def surface(split: Split, gammas: Sequence[float], Cs: Sequence[float] = GRID_C, n_jobs: int = 1) -> Surface:
+def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3) -> Surface:
     """Measure the Surface of a split."""
-    est = AdaptiveDAGSVC(Cs=Cs, random_state=split.seed)
+    est = AdaptiveDAGSVC(Cs=Cs, random_state=split.seed, tol=tol)
 
     def of_pair(i: int, j: int) -> tuple[list, list]:
         rows = (split.y == i) | (split.y == j)
@@ -91,20 +91,21 @@ def choices(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]
         yield name, "largest", a, n_C - 1 - accuracy[:, ::-1].argmax(axis=1)
         for k, C in enumerate(Cs):
             yield name, f"{C:g}", a, np.full(n, k)
-    for low, step in product((-15, -9, -4), (1, 2)):  # grids that a reader may have meant: 2^low to 2^3, every step
+    for low, step, C_step in product((-15, -9, -4), (1, 2), (1, 2)):  # grids that a reader may have meant, 2^low to 2^3
         on = np.flatnonzero(np.isin(np.log2(found.gammas), np.arange(low, 4, step)))
-        grid = found.accuracy[:, on, ::step]
         if not len(on):
             continue
-        for shared, accuracy in ((False, grid), (True, np.broadcast_to(grid.mean(axis=0), grid.shape))):
-            name = f"cv{' shared' * shared} 2^{low} by {step}"
-            flat, turned = accuracy.reshape(n, -1), accuracy.swapaxes(1, 2).reshape(n, -1)
-            most = flat.shape[1] - 1 - flat[:, ::-1].argmax(axis=1)
-            ways = {"smallest gamma": divmod(flat.argmax(axis=1), grid.shape[2]),
-                    "smallest C": divmod(turned.argmax(axis=1), len(on))[::-1],
-                    "largest gamma": divmod(most, grid.shape[2])}  # fmt: skip
-            for tie, (a, b) in ways.items():
-                yield name, tie, on[a], b * step
+        grid, name = found.accuracy[:, on, ::C_step], f"from 2^{low}, steps {step} and {C_step}"
+        flat, turned = grid.reshape(n, -1), grid.swapaxes(1, 2).reshape(n, -1)
+        most = flat.shape[1] - 1 - flat[:, ::-1].argmax(axis=1)
+        together = np.full(n, grid.mean(axis=0).argmax())
+        for who, tie, (a, b) in (
+            ("cv", "smallest gamma", divmod(flat.argmax(axis=1), grid.shape[2])),
+            ("cv", "largest gamma", divmod(most, grid.shape[2])),
+            ("cv", "smallest C", divmod(turned.argmax(axis=1), len(on))[::-1]),
+            ("cv shared", "smallest gamma", divmod(together, grid.shape[2])),
+        ):
+            yield f"{who} {name}", tie, on[a], b * C_step
 
 
 def search(split: Split, found: Surface, seed: int = 0) -> pd.DataFrame:
