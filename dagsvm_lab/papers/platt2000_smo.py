@@ -16,6 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 
+BLOCK = 256  # rows whose conditions are looked at in one array call
+
+
 class Trained(NamedTuple):
     """Multipliers, bias of f(x) = sum_i a_i y_i K(x_i, x) + bias, steps taken, and kernel values asked for."""
 
@@ -66,25 +69,22 @@ class _State:
     def __init__(self, K, y, C, tol, eps, seed):
         self.K, self.y, self.C, self.tol, self.eps = K, y, C, tol, eps
         self.alpha, self.error, self.bias = np.zeros(len(y)), -y.copy(), 0.0
-        self.steps = self.evaluations = self.n_support = 0
+        self.free = np.zeros(len(y), bool)  # 0 < alpha < C
+        self.steps = self.evaluations = self.n_support = self.n_free = 0
         self.rng = np.random.default_rng(seed)
         self.diagonal = np.diagonal(K).astype(float)
-
-    def free(self) -> np.ndarray:
-        return (self.alpha > 0) & (self.alpha < self.C)
 
     def sweep(self, everything: bool) -> int:
         """Examine all rows in turn, or those off the bounds; how many of them moved."""
         changed, at, m = 0, 0, len(self.y)
         while at < m:
-            r, a = self.error[at:] * self.y[at:], self.alpha[at:]
+            part = slice(at, min(at + BLOCK, m))
+            r, a, free = self.error[part] * self.y[part], self.alpha[part], self.free[part]
             broken = ((r < -self.tol) & (a < self.C)) | ((r > self.tol) & (a > 0))
-            asked = np.ones(m - at, bool) if everything else (a > 0) & (a < self.C)
-            found = np.flatnonzero(broken & asked)
-            end = at + (found[0] if len(found) else m - at)
+            found = np.flatnonzero(broken if everything else broken & free)
+            end = at + found[0] if len(found) else part.stop - 1
             if everything:  # a row at a bound has no cached error
-                a = self.alpha[at : end + 1]
-                self.evaluations += self.n_support * int(((a == 0) | (a == self.C)).sum())
+                self.evaluations += self.n_support * (end + 1 - at - int(np.count_nonzero(free[: end + 1 - at])))
             if len(found):
                 changed += self.examine(end)
             at = end + 1
@@ -92,15 +92,15 @@ class _State:
 
     def examine(self, i: int) -> bool:
         """Move row i with the best partner: the largest |E_j - E_i|, then any off the bounds, then any."""
-        free = np.flatnonzero(self.free())
+        free = np.flatnonzero(self.free)
         if len(free) > 1 and self.tried(i, free[[np.argmax(np.abs(self.error[free] - self.error[i]))]]):
             return True
         return any(len(rows) and self.tried(i, np.roll(rows, -self.rng.integers(len(rows))))
                    for rows in (free, np.arange(len(self.y))))  # fmt: skip
 
-    def tried(self, i: int, partners: np.ndarray) -> bool:
-        """Take the step with the first partner that allows one of sufficient size."""
-        j, y, a, C = partners, self.y, self.alpha, self.C
+    def tried(self, i: int, j: np.ndarray) -> bool:
+        """Take the step with the first of the partners j that allows one of sufficient size."""
+        y, a, C = self.y, self.alpha, self.C
         same = y[j] == y[i]
         low = np.where(same, np.maximum(0, a[i] + a[j] - C), np.maximum(0, a[i] - a[j]))
         high = np.where(same, np.minimum(C, a[i] + a[j]), np.minimum(C, C + a[i] - a[j]))
@@ -108,13 +108,12 @@ class _State:
         new = np.clip(a[i] + y[i] * (self.error[j] - self.error[i]) / eta, low, high)
         new[new < 1e-8 * C] = 0.0
         new[new > C * (1 - 1e-8)] = C
-        far = (np.abs(new - a[i]) >= self.eps * (new + a[i] + self.eps)) & (j != i) & (high > low)
-        found = np.flatnonzero(far)
-        looked = partners[: found[0] + 1] if len(found) else partners
-        bound = (a[looked] == 0) | (a[looked] == C)
-        self.evaluations += 3 * len(looked) + self.n_support * int(bound.sum())
+        found = np.flatnonzero((np.abs(new - a[i]) >= self.eps * (new + a[i] + self.eps)) & (j != i) & (high > low))
+        looked = j[: found[0] + 1] if len(found) else j
+        at_bound = len(looked) - int(np.count_nonzero(self.free[looked]))
+        self.evaluations += 3 * len(looked) + self.n_support * at_bound
         if len(found):
-            self.step(i, int(j[found[0]]), new[found[0]])
+            self.step(i, int(j[found[0]]), float(new[found[0]]))
         return len(found) > 0
 
     def step(self, i: int, j: int, new: float) -> None:
@@ -122,13 +121,15 @@ class _State:
         y, a, C = self.y, self.alpha, self.C
         other = min(max(a[j] + y[i] * y[j] * (a[i] - new), 0.0), C)
         other = 0.0 if other < 1e-8 * C else C if other > C * (1 - 1e-8) else other
-        di, dj = y[i] * (new - a[i]), y[j] * (other - a[j])
-        change = di * self.K[i] + dj * self.K[j]
+        change = y[i] * (new - a[i]) * self.K[i] + y[j] * (other - a[j]) * self.K[j]
         bi, bj = (-self.error[k] - change[k] for k in (i, j))  # makes E_i or E_j zero
         shift = bi if 0 < new < C else bj if 0 < other < C else (bi + bj) / 2
-        a[i], a[j] = new, other
-        self.error += change + shift
+        for k, value in ((i, new), (j, other)):
+            self.n_support += int(value > 0) - int(a[k] > 0)
+            self.n_free += int(0 < value < C) - int(self.free[k])
+            a[k], self.free[k] = value, 0 < value < C
+        self.error += change
+        self.error += shift
         self.bias += shift
-        self.n_support = int(np.count_nonzero(a))
-        self.evaluations += 2 * int(self.free().sum())
+        self.evaluations += 2 * self.n_free
         self.steps += 1
