@@ -6,7 +6,8 @@ One pair of multipliers moves at a time. Invariants: both constraints hold after
 The machine stops when no row breaks the KKT conditions by more than `tol` (or no step on one is large enough).
 `evaluations` counts the kernel values that the 1998 program asks for: those of all support vectors for the error of a
 row at a bound, two for each row off the bounds when the cache of errors follows a step, three for a pair that is tried.
-A count depends on the rows alone, not on the computer. For speed this program is given all kernel values and keeps every E_i.
+A count depends on the rows alone, not on the computer. For speed this program is given all kernel values and keeps
+every E_i.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
 
 BLOCK = 256  # rows whose conditions are looked at in one array call
 
