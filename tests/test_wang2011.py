@@ -114,10 +114,11 @@ def paths(power: float, system: str = "btppsvm", source: str = "letter") -> pd.D
 
 
 def test_growth_is_a_rate_and_length_a_ratio():
-    assert word("wang-growth", paths=paths(1.0)) == word("wang-growth", paths=paths(0.5)) == HOLDS
-    assert word("wang-growth", paths=paths(1.5)) == FAILS
-    assert word("wang-growth", INFERRED, paths=paths(1.5, "BTPPSVM, retrained")) == FAILS
-    assert word("wang-growth-made", paths=paths(1.0, source="made")) == HOLDS
+    for source in ("letter", "mnist", "made"):
+        claim = f"wang-growth-{source}"
+        assert word(claim, paths=paths(1.0, source=source)) == word(claim, paths=paths(0.5, source=source)) == HOLDS
+        assert word(claim, paths=paths(1.5, source=source)) == FAILS
+        assert word(claim, INFERRED, paths=paths(1.5, "BTPPSVM, retrained", source)) == FAILS
     for claim, system in (("wang-path-bt", "btppsvm"), ("wang-path-cbts", "svm_cbts")):
         assert word(claim, paths=paths(1.0, system)) == HOLDS and word(claim, paths=paths(1.6, system)) == FAILS
     whole = paths(1.0, "dagsvm").assign(mean_path=lambda t: t["n_classes"] - 1)

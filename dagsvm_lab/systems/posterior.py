@@ -20,7 +20,7 @@ from ..graphs import Ballot, largest, votes, won
 from ..machines import pair_code, rest_code
 from .base import POSITIVE, BankClassifier, Sample
 
-CHUNK = 1024  # rows whose distances to all others are held at once
+CHUNK = 256  # rows whose distances to all others are held at once
 READINGS = {  # what a machine is told of a row with soft label y (Eq. 2), whose own class has the sign s
     "soft": lambda y, s: y,
     "sign": lambda y, s: np.sign(y),
