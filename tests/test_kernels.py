@@ -1,12 +1,14 @@
 """Kernels against scikit-learn's, and prepared blocks against kernels."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
 from sklearn.metrics import pairwise
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from dagsvm_lab.kernels import Kernel, Rows, gamma_from_sigma, resolve, single_is_safe
+from dagsvm_lab.kernels import Kernel, Rows, gamma_from_sigma, one_thread, resolve, single_is_safe
 
 X = np.random.default_rng(0).normal(size=(40, 5))
 Y = np.random.default_rng(1).normal(size=(30, 5))
@@ -99,3 +101,36 @@ def test_squares_are_blocks(name):
     assert np.allclose(kernel.square(X, rows[0]), expected[0], rtol=1e-12, atol=1e-14)
     K = kernel(X, X)
     assert (Rows(K, Kernel("precomputed")).squares(rows) == [K[np.ix_(part, part)] for part in rows]).all()
+
+
+def blas_threads():
+    return {library.num_threads for library in ThreadpoolController().select(user_api="blas").lib_controllers}
+
+
+def test_blas_is_limited_for_all_threads_until_the_last_one_leaves():
+    meet = [Barrier(2, timeout=60) for _ in range(3)]
+    seen = []
+
+    def first():
+        with one_thread():
+            meet[0].wait()
+            meet[1].wait()  # the second is inside too
+        meet[2].wait()
+
+    def second():
+        meet[0].wait()
+        with one_thread():
+            seen.append(blas_threads())
+            meet[1].wait()
+            meet[2].wait()  # the first has left
+            seen.append(blas_threads())
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(first), pool.submit(second)]:
+                done.result()
+        assert seen == [{1}, {1}] and blas_threads() == before
+        with one_thread(), one_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == before

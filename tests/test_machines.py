@@ -1,10 +1,15 @@
 """Banks: many duals together against one by one and LIBSVM, the same whatever n_jobs, and outputs to the bit."""
 
+import os
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
 import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 from dagsvm_lab.kernels import Kernel, Rows
 from dagsvm_lab.machines import Bank, Unsure, pair_code, pair_index, rest_code, train
@@ -219,3 +224,27 @@ def test_a_row_on_the_edge_goes_through_blocks():
     assert bank.walker(np.array([-0.5])).ask(0) > 0 > bank.walker(np.array([0.5])).ask(0)
     with pytest.raises(Unsure):
         train(GAUSS(X, X), Y, pair_code(10), Kernel("precomputed"), 10.0).walker(X[0])
+
+
+def test_two_banks_trained_at_once_in_threads_are_the_serial_ones():
+    def one(C):
+        bank = train(X, Y, rest_code(10), GAUSS, C)
+        return bank.coef.data.tobytes(), bank.bias.tobytes(), bank.decision(X[:300]).tobytes()
+
+    with threadpool_limits(2, user_api="blas"):
+        serial = [one(C) for C in (1.0, 10.0)]
+        with ThreadPoolExecutor(2) as pool:
+            for _ in range(3):
+                assert list(pool.map(one, (1.0, 10.0))) == serial
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_forked_after_training_answers_and_trains_alike(pairs):
+    here = pairs.decision(X[:300]).tobytes(), train(X[:300], Y[:300], pair_code(10), GAUSS, 10.0).coef.data.tobytes()
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        there = pool.submit(_answers, pairs)
+        assert there.result(timeout=120) == here
+
+
+def _answers(bank):
+    return bank.decision(X[:300]).tobytes(), train(X[:300], Y[:300], pair_code(10), GAUSS, 10.0).coef.data.tobytes()
