@@ -15,7 +15,11 @@ from threading import Lock
 
 import numpy as np
 
+FAR = {np.float32: -1e30, np.float64: -1e280}  # an exponent below it stands for a kernel value of 0
 SIDE = 256  # rows and columns of a tile of kernel values, which stays in a core's own cache
+HUGE = 1e150  # size of kernel values whose squares are numbers too
+ROUGH = 1e13  # size of a Gaussian's exponents from which their rounding shows
+EXTREME = 1e100  # inputs beyond it or its inverse are divided by a power of two, where that changes nothing else
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
@@ -58,6 +62,18 @@ class Kernel:
             return np.minimum(rows.block(rows.place(A)), 1.0)
         return self.of_products(self.shrunk(A) @ self.shrunk(B).T)
 
+    def check(self, X: np.ndarray) -> None:
+        """Refuse training rows whose kernel values leave the range of numbers."""
+        if callable(self.name) or self.name == "precomputed":
+            return
+        gauss = self.name == "rbf"
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = self.shrunk(X - X.mean(axis=0) if gauss else X)
+            squares = np.einsum("ij,ij->i", Z, Z)
+            size = np.abs(2.0 * self.gamma * squares if gauss else self.of_products(squares)).max(initial=0.0)
+        if not size < (ROUGH if gauss else HUGE):
+            raise ValueError(f"kernel values of inputs up to {np.abs(X).max():.1e} are out of range: scale the inputs")
+
     def square(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Kernel matrix of some rows of X."""
         return X[np.ix_(rows, rows)] if self.name == "precomputed" else self(X[rows], X[rows])
@@ -89,23 +105,42 @@ class Kernel:
 
 
 def resolve(
-    kernel: str | Callable, gamma: float | str = "scale", degree: int = 3, coef0: float = 0.0, X=None
+    kernel: str | Callable, gamma: float | str = "scale", degree: int = 3, coef0: float = 0.0, X=None, weight=None
 ) -> Kernel:
-    """The Kernel with its numbers: gamma "scale" is 1 / (inputs x variance of X), "auto" 1 / inputs, as elsewhere."""
+    """Return the Kernel with its numbers for rows X, of which one with weight w counts as w rows.
+
+    gamma "scale" is 1 / (inputs x variance of X), "auto" 1 / inputs, as elsewhere. Inputs so large or small that
+    their squares leave the range of numbers are divided by a power of two first, where gamma makes up for it.
+    """
     if isinstance(kernel, Kernel):
         return kernel
     if not callable(kernel) and kernel not in NAMES:
         raise ValueError(f"kernel must be a callable or one of {', '.join(NAMES)}, not {kernel!r}")
+    widths = None
     if isinstance(gamma, str):
         if gamma not in ("scale", "auto"):
             raise ValueError(f"gamma must be 'scale', 'auto' or a number, not {gamma!r}")
         if callable(kernel) or kernel in ("precomputed", "linear"):
             gamma = 1.0
+        elif gamma == "auto":
+            gamma = 1.0 / X.shape[1]
         else:
-            X = np.asarray(X, float)
-            variance = X.var() if gamma == "scale" else 1.0
+            largest = float(abs(X).max()) if X.shape[0] else 0.0
+            if largest and not 1 / EXTREME < largest < EXTREME:
+                unit = 2.0 ** np.floor(np.log2(largest))
+                X, widths = X / unit, (unit,) * X.shape[1]
+            variance = _variance(X, weight)
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    return Kernel(kernel, float(gamma), int(degree), float(coef0))
+    return Kernel(kernel, float(gamma), int(degree), float(coef0), widths)
+
+
+def _variance(X, weight) -> float:
+    """Variance of all entries of X, a row of weight w counted as w rows."""
+    if weight is None:
+        return float(X.var())
+    share = weight / weight.sum()
+    mean = share @ X.mean(axis=1)
+    return float(share @ ((X - mean) ** 2).mean(axis=1))
 
 
 class _OneThread:
@@ -187,10 +222,14 @@ class Rows:
             plain = callable(self.kernel.name)
             return np.ascontiguousarray(X if plain else self.kernel.shrunk(X), float if plain else self.dtype)
         Z = np.empty((len(X), X.shape[1] + 2))
-        np.subtract(X, self.mean, out=Z[:, :-2])
-        Z[:, :-2] = self.kernel.shrunk(Z[:, :-2]) * np.sqrt(2.0 * self.kernel.gamma)
-        Z[:, -2] = -0.5 * np.einsum("ij,ij->i", Z[:, :-2], Z[:, :-2])
+        with np.errstate(over="ignore"):
+            np.subtract(X, self.mean, out=Z[:, :-2])
+            Z[:, :-2] = self.kernel.shrunk(Z[:, :-2]) * np.sqrt(2.0 * self.kernel.gamma)
+            Z[:, -2] = -0.5 * np.einsum("ij,ij->i", Z[:, :-2], Z[:, :-2])
         Z[:, -1] = 1.0
+        far = Z[:, -2] < FAR[self.dtype.type]
+        if far.any():  # kernel values with them are 0
+            Z[far, :-2], Z[far, -2] = 0.0, FAR[self.dtype.type]
         return Z.astype(self.dtype, copy=False)
 
     def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:

@@ -91,10 +91,13 @@ class Bank:
 
             def fill(start: int) -> None:
                 block = X[np.clip(np.arange(start - EDGE, start + ROWS + EDGE), 0, len(X) - 1)]
-                for columns, output in parts:
-                    out[start : start + ROWS, columns] += output(block)[: len(X) - start]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    for columns, output in parts:
+                        out[start : start + ROWS, columns] += output(block)[: len(X) - start]
 
             Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(k) for k in range(0, len(X), ROWS))
+        if not np.isfinite(out).all():
+            raise ValueError(f"outputs for inputs up to {np.abs(X).max():.1e} are not finite: scale the inputs")
         return out
 
     def _outputs(self, machines: np.ndarray) -> list[tuple[slice, Outputs]]:
@@ -330,6 +333,8 @@ def train(
         raise ValueError(f"solver must be 'smo' or 'qp', not {solver!r}")
     if not (np.asarray(C, dtype=float) > 0).all() or not tol > 0:
         raise ValueError(f"C and tol must be positive; got C={C!r}, tol={tol!r}")
+    for own in {kernel, *(kernels or [])}:
+        own.check(X)
     duals = problems(codes, code, C, weight, soft)
     settings = dict(tol=tol, n_jobs=n_jobs, cache_size=cache_size, max_iter=max_iter, verbose=verbose)
     solve_bank(X, kernel, duals, kernels, solver=solver, **settings)

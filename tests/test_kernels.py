@@ -1,14 +1,18 @@
 """Kernels against scikit-learn's, and prepared blocks against kernels."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, PosteriorSVC
 from dagsvm_lab.kernels import Kernel, Rows, gamma_from_sigma, one_thread, resolve, single_is_safe
+from dagsvm_lab.machines import pair_code, train
 
 X = np.random.default_rng(0).normal(size=(40, 5))
 Y = np.random.default_rng(1).normal(size=(30, 5))
@@ -134,3 +138,31 @@ def test_blas_is_limited_for_all_threads_until_the_last_one_leaves():
         with one_thread(), one_thread():
             assert blas_threads() == {1}
         assert blas_threads() == before
+
+
+@pytest.mark.parametrize("size", [1e160, 1e300, 1e-160, 1e-300, 1e50])
+@pytest.mark.parametrize("settings", [{}, {"kernel": "poly"}, {"kernel": "linear"}, {"gamma": 0.1}])
+def test_inputs_of_any_size_are_answered_or_refused_without_a_warning_of_numpy(size, settings):
+    rng = np.random.default_rng(5)
+    many, labels = rng.normal(size=(60, 3)), np.arange(60) % 3
+    many += labels[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for family in (MaxWinsSVC, PosteriorSVC, CrammerSingerSVC):
+            plain = family(max_iter=50, **settings).fit(many, labels).predict(many)
+            try:
+                same = family(max_iter=50, **settings).fit(size * many, labels).predict(size * many) == plain
+            except ValueError as refused:
+                assert "scale" in str(refused) and size > 1 and ("gamma" in settings or "kernel" in settings)
+            else:
+                assert same.mean() > 0.95 or settings in ({"kernel": "linear"}, {"gamma": 0.1})
+
+
+def test_a_row_far_away_meets_no_support_vector():
+    bank = train(X, np.arange(40) % 2, pair_code(2), Kernel("rbf", 0.7), 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (bank.decision(np.full((3, 5), [[1e20], [1e160], [-1e300]])) == bank.bias[0]).all()
+    with pytest.raises(ValueError, match="scale"):
+        train(X, np.arange(40) % 2, pair_code(2), Kernel("linear"), 1.0).decision(np.full((1, 5), 1e308))

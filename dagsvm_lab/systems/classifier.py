@@ -245,13 +245,7 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
 
     def _kernel(self, X: np.ndarray, repeats: np.ndarray | None) -> Kernel:
         """The kernel to train with; gamma="scale" counts a row as often as its sample weight says."""
-        gamma = self.gamma
-        if isinstance(gamma, str) and gamma == "scale" and repeats is not None and self.kernel != "precomputed":
-            share = repeats / repeats.sum()
-            mean = share @ X.mean(axis=1)
-            variance = share @ ((X - mean) ** 2).mean(axis=1)
-            gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-        return resolve(self.kernel, gamma, self.degree, self.coef0, X)
+        return resolve(self.kernel, self.gamma, self.degree, self.coef0, X, repeats)
 
     def _rows(self, X) -> np.ndarray:
         """The checked rows of X; an array that is as it must be passes at a tenth of scikit-learn's price."""

@@ -35,6 +35,8 @@ class DirectClassifier(KernelClassifier):
         X, codes, kernel, weight, n_classes = sample.X, sample.codes, sample.kernel, sample.weight, sample.n_classes
         C = np.full(len(codes), float(self.C)) if weight is None else self.C * weight
 
+        kernel.check(X)
+
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
             if kernel.name == "precomputed":
                 return X[np.ix_(rows, columns)] + 1.0

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import Ballot, largest, votes, won
+from ..kernels import EXTREME
 from ..machines import pair_code, rest_code
 from .base import POSITIVE, BankClassifier, Sample
 
@@ -53,6 +54,9 @@ class Neighbourhood:
             distances = lambda own: norms[own, None] + norms[by_class] - 2 * X[own][:, by_class]  # noqa: E731
         else:  # |x - z|^2 as one product: (x, |x|^2, 1).(-2z, 1, |z|^2)
             Z = X - X.mean(axis=0)
+            largest = np.abs(Z).max()
+            if largest and not 1 / EXTREME < largest < EXTREME:  # squares of distances would leave the numbers' range
+                Z, bandwidth = Z / largest, bandwidth and bandwidth / largest
             norms, ones = np.einsum("ij,ij->i", Z, Z), np.ones(len(Z))
             left, right = np.column_stack([Z, norms, ones]), np.column_stack([-2 * Z, ones, norms])[by_class].T.copy()
             distances = lambda own: left[own] @ right  # noqa: E731
