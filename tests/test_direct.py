@@ -13,7 +13,8 @@ from sklearn.svm import LinearSVC
 from dagsvm_lab import CrammerSingerSVC, WestonWatkinsSVC
 from dagsvm_lab.datasets import load
 from dagsvm_lab.solvers import direct
-from dagsvm_lab.solvers.direct import CRAMMER_SINGER, WESTON_WATKINS, direct_qp, row_optimum, solve_direct
+from dagsvm_lab.solvers.direct import direct_qp, solve_direct
+from dagsvm_lab.solvers.working import CRAMMER_SINGER, WESTON_WATKINS, row_optimum
 
 LOSSES = pytest.mark.parametrize("loss", [CRAMMER_SINGER, WESTON_WATKINS])
 

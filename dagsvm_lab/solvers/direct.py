@@ -19,39 +19,20 @@ tol sum_i C_i for Crammer-Singer and, with N classes, (N - 1) tol sum_i C_i for 
 
 `direct_qp` is the interior point program of qp.py: in x_im = |c_im| the matrix is one +-K per class on the diagonal.
 
-`solve_direct` alternates two steps on a working set that grows by the rows that violate.
-1. Descent by rows: the best a_i given all others is a_im = clip(h_m - theta, 0, cap) with h the point at which the
-   derivative of a_im alone would vanish, and theta found by sorting h (Crammer and Singer 2001, section 6).
-2. Conjugate gradients on the free a_im: the matrix is one block of K per class, the constraint sum_m c_im = 0 is a
-   mean subtracted per row; the step is projected, and halved until the dual falls, as it must by the first bound.
-Step 1 finds which a_im are free, step 2 their values, which step 1 alone would need hundreds of sweeps for.
-Large kernel blocks are float32; the values f are renewed in float64 whenever the working set changes, and
-judged so.
+`solve_direct` works on a set of rows that grows by those that violate (working.py).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.blas import dger
 
 from .dual import warn
 from .qp import interior_point, positive_solver
+from .working import Loss, Working, coefficients, shortfall, violation
 
-
-@dataclass(frozen=True)
-class Loss:
-    """Margin mu, and whether the a_im of a row share the bound C_i (Crammer-Singer) or have it each."""
-
-    margin: float
-    shared: bool
-
-
-CRAMMER_SINGER = Loss(1.0, True)
-WESTON_WATKINS = Loss(2.0, False)
 SINGLE = 1000  # working sets beyond this many rows keep their kernel block in float32
-FLAT = 1e-13  # a direction with less curvature than this share of K's size has none
-NEAR = 1e-12  # a shared bound is reached when less than this share of it is left
+PATIENCE = 200  # rounds after which a small dual goes to interior points: those that converge need tens
 
 
 @dataclass(frozen=True)
@@ -67,29 +48,6 @@ class DirectDual:
     converged: bool
 
 
-def shortfall(F: np.ndarray, codes: np.ndarray, loss: Loss) -> np.ndarray:
-    """r, with 0 in each row's own class."""
-    own = np.arange(len(codes)), codes
-    r = F + (loss.margin - F[own])[:, None]
-    r[own] = 0.0
-    return r
-
-
-def violation(F, A, codes, C, loss: Loss) -> np.ndarray:
-    """Violation of every row, >= 0; A holds a with 0 in each row's own class."""
-    own = np.arange(len(codes)), codes
-    r = shortfall(F, codes, loss)
-    if loss.shared:
-        slack = C - A.sum(axis=1)
-        A = A.copy()
-        A[own] = np.where(slack > NEAR * C, slack, 0.0)
-        grows, shrinks = r.max(axis=1), np.where(A > 0, r, np.inf).min(axis=1)
-        return np.where(C > 0, np.maximum(grows - shrinks, 0.0), 0.0)
-    grows = np.where(A < C[:, None], r, 0.0).max(axis=1)
-    shrinks = np.where(A > 0, r, 0.0).min(axis=1)
-    return np.maximum(grows, -shrinks)
-
-
 def certificate(F, A, codes, C, loss: Loss, n_iter: int, converged: bool) -> DirectDual:
     """The `DirectDual` of A, where F = K c in float64."""
     own = np.arange(len(codes)), codes
@@ -100,13 +58,6 @@ def certificate(F, A, codes, C, loss: Loss, n_iter: int, converged: bool) -> Dir
     primal = quadratic + C @ (r.max(axis=1) if loss.shared else r.sum(axis=1))
     worst = violation(F, A, codes, C, loss).max(initial=0.0)
     return DirectDual(c, float(dual), float(primal), float(primal + dual), float(worst), n_iter, converged)
-
-
-def coefficients(A: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """c from a (whose own-class entries are 0)."""
-    c = -A
-    c[np.arange(len(codes)), codes] += A.sum(axis=1)
-    return c
 
 
 def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-8) -> DirectDual:
@@ -123,7 +74,7 @@ def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-8) -> Dir
         A = np.zeros((n, n_classes))
         A[rows], steps = _interior(gram, y, n_classes, cap, loss, t)
         for polish in (0, 50):  # what is left of the gap is a few variables' sides, which step 2 below settles
-            part = _Working(K, K @ coefficients(A, codes), A, codes, C, loss)
+            part = Working(K, K @ coefficients(A, codes), A, codes, C, loss)
             part.solve(1e-10 * loss.margin, polish)
             done = certificate(K @ coefficients(part.A, codes), part.A, codes, C, loss, steps, True)
             if best is None or done.gap < best.gap:
@@ -181,6 +132,7 @@ def solve_direct(
     cache_size: float = 2000,
     start: int = 2000,
     verbose: int = 0,
+    quiet: bool = False,
 ) -> DirectDual:
     """The `DirectDual` by decomposition; `block(rows, columns)` gives kernel values, with the 1 of the biases.
 
@@ -198,7 +150,7 @@ def solve_direct(
         K = np.empty((len(work), len(work)), np.float64 if len(work) <= SINGLE else np.float32)
         for k in range(0, len(work), 1024):  # by parts, so that no large float64 matrix is ever whole
             K[k : k + 1024] = block(work[k : k + 1024], work)
-        part = _Working(K, F[work], A[work], codes[work], C[work], loss)
+        part = Working(K, F[work], A[work], codes[work], C[work], loss)
         rounds += part.solve(max(tol, 0.1 * wide) if len(work) < n else tol, limit - rounds)
         A[work] = part.A
         F = _products(block, coefficients(A, codes))
@@ -218,9 +170,19 @@ def solve_direct(
             work = work[np.argsort(-useful[work], kind="stable")[: most - len(new)]]
         work = np.union1d(work, new)
     done = certificate(F, A, codes, C, loss, rounds, bool(wide <= tol))
-    if not done.converged:
-        warn(f"direct machine: {rounds} rounds ended at a violation of {wide:.2e}, above tol={tol}")
+    if not done.converged and not quiet:
+        why = "scale the inputs, lower C, or raise max_iter"
+        warn(f"direct machine: {rounds} rounds ended at a violation of {wide:.2e}, above tol={tol}: {why}")
     return done
+
+
+def solve_exactly(block: Callable, codes, n_classes: int, C, loss: Loss, verbose: int = 0) -> DirectDual:
+    """The `DirectDual` of few rows to the last digit: by decomposition, or where that takes long by interior points."""
+    done = solve_direct(block, codes, n_classes, C, loss, 1e-10, max_iter=PATIENCE, verbose=verbose, quiet=True)
+    if done.converged:
+        return done
+    every = np.arange(len(codes))
+    return min(done, direct_qp(block(every, every), codes, n_classes, C, loss), key=lambda dual: dual.gap)
 
 
 def _products(block, c, rows: int = 1024) -> np.ndarray:
@@ -229,165 +191,3 @@ def _products(block, c, rows: int = 1024) -> np.ndarray:
     take = np.arange(len(c))
     parts = [block(take[k : k + rows], support) @ c[support] for k in range(0, len(c), rows)]
     return np.concatenate(parts)
-
-
-class _Working:
-    """The dual on a working set: a kernel block (float32 when large), values F and variables A in float64."""
-
-    def __init__(self, K, F, A, codes, C, loss: Loss):
-        self.K, self.F, self.A = K, F.copy(), A.copy()
-        self.codes, self.C, self.loss = codes, C, loss
-        self.diagonal = np.maximum(np.diagonal(K), 1e-12).tolist()
-        self.scale = float(np.mean(self.diagonal))
-        self.own = np.arange(len(codes)), codes
-
-    def solve(self, tol: float, limit: int) -> int:
-        """Rounds done until the violation is at most tol."""
-        for done in range(limit):
-            v = violation(self.F, self.A, self.codes, self.C, self.loss)
-            worst = v.max(initial=0.0)
-            if worst <= tol:
-                return done
-            self.descend(v, max(0.1 * worst, 0.5 * tol))
-            self.newton()
-        return limit
-
-    def move(self, rows, D) -> None:
-        """Nothing; adds D to c's `rows` in F."""
-        changed = D.any(axis=1)
-        if changed.any():
-            self.F += self.K[rows[changed]].T @ D[changed].astype(self.K.dtype)
-
-    def descend(self, v, floor: float, size: int = 1024) -> None:
-        """Nothing; step 1 over the rows whose violation exceeds `floor`, the worst first."""
-        todo = np.flatnonzero(v > floor)
-        todo = todo[np.argsort(-v[todo], kind="stable")]
-        for k in range(0, len(todo), size):
-            rows = todo[k : k + size]
-            K = self.K[np.ix_(rows, rows)].astype(float)
-            F, before = self.F[rows], self.A[rows]
-            A, turned = before.copy(), F.T
-            for i, (row, y) in enumerate(zip(rows.tolist(), self.codes[rows].tolist(), strict=True)):
-                f, a = F[i], A[i]
-                h = f + (self.loss.margin - f[y])
-                h /= self.diagonal[row]
-                h += a
-                h += a.sum()
-                h[y] = -np.inf
-                new = row_optimum(h, self.C[row], self.loss)
-                step = a - new
-                step[y] = -step.sum()
-                A[i] = new
-                dger(1.0, step, K[i], a=turned, overwrite_a=1)  # F += K_i step', in place
-            self.A[rows] = A
-            self.move(rows, coefficients(A - before, self.codes[rows]))
-
-    def newton(self, steps: int = 50, reduction: float = 0.1) -> None:
-        """Nothing; step 2."""
-        A, own, margin = self.A, self.own, self.loss.margin
-        free = A > 0
-        if self.loss.shared:
-            free[own] = A.sum(axis=1) < self.C * (1 - NEAR)
-        else:
-            free &= A < self.C[:, None]
-            free[own] = True
-        free[free.sum(axis=1) < 2] = False
-        m, i = np.nonzero(free.T)  # sorted by class
-        if len(i) == 0:
-            return
-        ends = np.searchsorted(m, np.arange(A.shape[1] + 1))
-        spans = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        blocks = [self.K[np.ix_(i[span], i[span])] for span in spans]
-        count = free.sum(axis=1)
-        weight = 1.0 / count[i]
-
-        def times(d):
-            d = d.astype(self.K.dtype)
-            return np.concatenate([K @ d[span] for K, span in zip(blocks, spans, strict=True)]).astype(float)
-
-        def project(d):
-            return d - (np.bincount(i, d, len(count))[i] * weight)
-
-        mine = self.codes[i] == m
-        r = project(margin * mine - self.F[i, m])
-        d, p, square, goal = np.zeros(len(r)), r, r @ r, reduction * np.abs(r).max()
-        flat = False
-        for step in range(steps):
-            Kp = project(times(p))
-            curvature = p @ Kp
-            if curvature <= FLAT * (p @ p) * self.scale:
-                if flat := step == 0:  # nothing to solve for: the dual falls along p until a bound is met
-                    d = p
-                break
-            d += square / curvature * p
-            r = r - square / curvature * Kp
-            if np.abs(r).max() <= goal:
-                break
-            square, old = r @ r, square
-            p = r + square / old * p
-        change = np.zeros_like(A)
-        change[i[~mine], m[~mine]] = -d[~mine]
-        first, last = self.reach(change)
-        t = last if flat else 1.0
-        while t > 0:
-            new = A + t * change
-            self.clip(new)
-            D = coefficients(new - A, self.codes)
-            moved = D[i, m]
-            if np.sum(self.F * D) - margin * D[own].sum() + 0.5 * (moved @ times(moved)) < 0:
-                self.A = new
-                self.move(np.arange(len(A)), D)
-                return
-            if t <= first:
-                return  # rounding is all that is left
-            t = max(t / (8 if flat else 2), first)  # up to the first bound the dual is sure to fall
-
-    def reach(self, change) -> tuple[float, float]:
-        """(smallest, largest) multiple of `change` at which some bound of A is met."""
-        ratios = [self.A[change < 0] / -change[change < 0]]
-        if self.loss.shared:
-            room, growth = self.C - self.A.sum(axis=1), change.sum(axis=1)
-            ratios.append(np.maximum(room[growth > 0], 0.0) / growth[growth > 0])
-        else:
-            ratios.append((self.C[:, None] - self.A)[change > 0] / change[change > 0])
-        ratios = np.concatenate(ratios)
-        return (ratios.min(), ratios.max()) if len(ratios) else (np.inf, 1.0)
-
-    def clip(self, A) -> None:
-        """Nothing; puts A inside its bounds."""
-        np.maximum(A, 0.0, out=A)
-        if self.loss.shared:
-            total = A.sum(axis=1)
-            over = total > self.C
-            A[over] *= (self.C[over] / total[over])[:, None]
-        else:
-            np.minimum(A, self.C[:, None], out=A)
-
-
-def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
-    """a_i = clip(h - theta, 0, cap) with theta = sum a_i, or with sum a_i = C where that sum would exceed it."""
-    falling = sorted(h.tolist(), reverse=True)
-    cap = np.inf if loss.shared else C
-    full = 0  # the largest `full` of h are at the cap
-    while True:
-        total = full * cap if full else 0.0
-        theta, count = total, 1
-        for value in falling[full:]:
-            if value <= theta:
-                break
-            total += value
-            count += 1
-            theta = total / count
-        if falling[full] - theta <= cap:
-            break
-        full += 1
-    if loss.shared and theta > C:
-        total = -C
-        for count, value in enumerate(falling, 1):
-            total += value
-            theta = total / count
-            if falling[count] <= theta:  # the last is the own class's -inf
-                break
-        a = np.maximum(h - theta, 0.0)
-        return a * (C / a.sum())  # exactly on its bound, whatever theta lost
-    return np.clip(h - theta, 0.0, cap)

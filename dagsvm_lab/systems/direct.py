@@ -14,10 +14,12 @@ import numpy as np
 from scipy import sparse
 
 from ..machines import Bank, rest_code
-from ..solvers.direct import CRAMMER_SINGER, WESTON_WATKINS, direct_qp, solve_direct
+from ..solvers.direct import direct_qp, solve_direct, solve_exactly
+from ..solvers.working import CRAMMER_SINGER, WESTON_WATKINS
 from .classifier import KernelClassifier, Sample
 
 SMALL = 256  # rows up to which the dual is solved to the last digit, so that weights equal repetition
+CELLS = 4096  # and rows x classes: beyond, the last digits of a direct dual can take minutes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,11 +47,11 @@ class DirectClassifier(KernelClassifier):
         if self.solver == "qp":
             everything = np.arange(len(codes))
             dual = direct_qp(block(everything, everything), codes, n_classes, C, self._loss)
+        elif len(codes) <= SMALL and len(codes) * n_classes <= CELLS and self.max_iter < 0:
+            dual = solve_exactly(block, codes, n_classes, C, self._loss, self.verbose)
         else:
-            exact = len(codes) <= SMALL and self.max_iter < 0
             settings = dict(cache_size=self.cache_size, max_iter=self.max_iter, verbose=self.verbose)
-            tol = min(self.tol, 1e-10) if exact else self.tol
-            dual = solve_direct(block, codes, n_classes, C, self._loss, tol, **settings)
+            dual = solve_direct(block, codes, n_classes, C, self._loss, self.tol, **settings)
         support = np.flatnonzero(dual.coef.any(axis=1))
         one_each = np.ones(n_classes)
         self.machines_ = Bank(
