@@ -5,34 +5,36 @@ The estimators and the common helpers are reachable from here and imported on fi
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "2.0.0"
 
-_HOME = {
-    "OneVsRestSVC": "systems",
-    "MaxWinsSVC": "systems",
-    "AndGateSVC": "systems",
-    "DAGSVC": "systems",
-    "AdaptiveDAGSVC": "systems",
-    "BinaryTreeSVC": "systems",
-    "DCSVC": "systems",
-    "PosteriorSVC": "systems",
-    "ECOCSVC": "systems",
-    "DecisionTreeSVC": "systems",
-    "tune": "systems.search",
-    "CrammerSingerSVC": "systems.direct",
-    "WestonWatkinsSVC": "systems.direct",
-    "DecisionGraph": "graphs",
-    "Kernel": "kernels",
-    "gamma_from_sigma": "kernels",
-    "solve_qp": "solvers",
-    "solve_smo": "solvers",
-    "Record": "report.record",
-    "show": "report.tables",
-    "load": "datasets",
-    "catalogue": "datasets",
+_NAMES = {
+    "systems": "OneVsRestSVC MaxWinsSVC AndGateSVC DAGSVC AdaptiveDAGSVC BinaryTreeSVC DecisionTreeSVC DCSVC "
+    "PosteriorSVC ECOCSVC CrammerSingerSVC WestonWatkinsSVC",
+    "systems.search": "tune",
+    "graphs": "DecisionGraph",
+    "kernels": "Kernel gamma_from_sigma",
+    "solvers": "solve_qp solve_smo",
+    "report.record": "Record",
+    "report.tables": "show",
+    "datasets": "load catalogue",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *_HOME]
+
+if TYPE_CHECKING:  # what the table says, for type checkers and editors
+    from .datasets import catalogue as catalogue
+    from .datasets import load as load
+    from .graphs import DecisionGraph as DecisionGraph
+    from .kernels import Kernel as Kernel
+    from .kernels import gamma_from_sigma as gamma_from_sigma
+    from .report.record import Record as Record
+    from .report.tables import show as show
+    from .solvers import solve_qp as solve_qp
+    from .solvers import solve_smo as solve_smo
+    from .systems import *  # noqa: F403
+    from .systems.search import tune as tune
 
 
 def __getattr__(name: str):

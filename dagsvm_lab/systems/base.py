@@ -32,6 +32,8 @@ class BankClassifier(KernelClassifier):
         Which machines are asked, in which order, and what follows from their answers.
     """
 
+    graph_: Any
+
     def fit_over(self, bank: Bank, X, y, sample_weight=None) -> Self:
         """Fit over machines that are trained already: only the graph is made.
 

@@ -1,0 +1,267 @@
+"""Estimators under threads, forks, failed fits, damaged files and odd data: the right answer, or one sentence."""
+
+import io
+import json
+import multiprocessing
+import warnings
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.svm import SVC
+
+from dagsvm_lab import DAGSVC, DCSVC, AdaptiveDAGSVC, BinaryTreeSVC, MaxWinsSVC, systems
+
+EVERY = [getattr(systems, name) for name in systems.__all__]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Rows that no graph has met, so that it has to grow while it answers."""
+    X, y = load_digits(return_X_y=True)
+    return X[:400], y[:400], X[400:1200] + np.random.default_rng(0).normal(scale=4, size=(800, 64))
+
+
+def settled(make):
+    """An estimator of this kind, with a fixed seed where there is one."""
+    return make(C=5.0, **({"random_state": 0} if "random_state" in make().get_params() else {}))
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_eight_threads_get_the_serial_answers(make, digits):
+    X, y, T = digits
+    serial = settled(make).fit(X, y)
+    want = serial.predict(T)
+    est = settled(make).fit(X, y)  # its graph has met no row yet
+    parts = [np.arange(k, len(T), 50) for k in range(50)]
+
+    def work(seed):
+        rng, right = np.random.default_rng(seed), True
+        for k in rng.permutation(50):
+            right &= np.array_equal(est.predict(T[parts[k]]), want[parts[k]])
+        rows = rng.choice(len(T), 125, replace=False)
+        return right and all(est.predict(T[r : r + 1])[0] == want[r] for r in rows)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))  # 1,000 single rows and 400 batches
+    np.testing.assert_array_equal(est.decision_function(T), serial.decision_function(T))
+
+
+def test_fits_side_by_side_and_after_a_fork(digits):
+    X, y, T = digits
+    makes = [MaxWinsSVC, DCSVC, AdaptiveDAGSVC, BinaryTreeSVC]
+    alone = [make(C=5.0).fit(X, y) for make in makes]
+    with ThreadPoolExecutor(4) as pool:
+        beside = list(pool.map(lambda make: make(C=5.0).fit(X, y), makes))
+    for one, other in zip(alone, beside, strict=True):
+        np.testing.assert_array_equal(one.decision_function(T[:50]), other.decision_function(T[:50]))
+    if "fork" in multiprocessing.get_all_start_methods():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, which is what is tried here
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                got = pool.map(alone[1].predict, np.array_split(T, 4))
+        np.testing.assert_array_equal(np.concatenate(got), alone[1].predict(T))
+
+
+class Fails:
+    """A kernel that raises at its n-th call."""
+
+    def __init__(self, n, error):
+        self.n, self.error = n, error
+
+    def __call__(self, A, B):
+        self.n -= 1
+        if self.n < 0:
+            raise self.error
+        return A @ B.T
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no more"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
+@pytest.mark.parametrize("make", EVERY)
+def test_a_fit_that_fails_changes_nothing(make, error, digits):
+    X, y, T = digits
+    X, y = X[:120], y[:120]
+    est = settled(make).fit(X, y)
+    before, scores = est.predict(T), est.decision_function(T)
+    est.set_params(kernel=Fails(1, error))
+    with pytest.raises(type(error)):
+        est.fit(X[y < 5], y[y < 5])
+    np.testing.assert_array_equal(est.predict(T), before)
+    np.testing.assert_array_equal(est.decision_function(T), scores)
+    new = make(kernel=Fails(1, error))
+    with pytest.raises(type(error)):
+        new.fit(X, y)
+    with pytest.raises(NotFittedError):
+        new.predict(T)
+
+
+def test_a_tree_that_grows_too_large_leaves_the_old_one(digits):
+    X, y, T = digits
+    est = BinaryTreeSVC().fit(X, y)
+    before = est.predict(T)
+    with pytest.raises(RuntimeError, match="max_nodes"):
+        est.set_params(max_nodes=3).fit(X, y)
+    np.testing.assert_array_equal(est.predict(T), before)
+
+
+# ---- files
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, digits):
+    """A saved model, as bytes, and its scores."""
+    X, y, T = digits
+    path = tmp_path_factory.mktemp("models") / "model.npz"
+    est = DAGSVC(C=5.0).fit(X[:60], y[:60])
+    est.save(path)
+    return path.read_bytes(), est.decision_function(T[:20])
+
+
+def test_damaged_models_are_refused_or_right(saved, digits, tmp_path):
+    good, scores = saved
+    T, rng, path = digits[2][:20], np.random.default_rng(0), tmp_path / "damaged.npz"
+    refused = 0
+    for case in range(1000):
+        data = bytearray(good)
+        if case % 2:
+            data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        else:
+            del data[rng.integers(len(data)) :]
+        path.write_bytes(data)
+        try:
+            est = DAGSVC.load(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+            refused += 1
+        else:
+            np.testing.assert_array_equal(est.decision_function(T), scores)
+    assert refused > 800
+
+
+def npz(**arrays):
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def bomb():
+    """A small file of half a gigabyte of zeros, by its own account a hundredth of that."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+        file.writestr("about.npy", header.getvalue() + bytes(1000))
+    return out.getvalue()
+
+
+FOREIGN = {
+    "nothing": b"",
+    "text": b"not a model\n" * 100,
+    "other arrays": npz(a=np.arange(3)),
+    "a pickle": npz(about=np.array([{"class": "DAGSVC"}], dtype=object)),
+    "words": npz(about=np.array("hello")),
+    "a list": npz(about=np.array(json.dumps([1, 2]))),
+    "no machines": npz(about=np.array(json.dumps({"class": "DAGSVC", "format": 2, "params": {}, "labels": ["a"]}))),
+    "a shape that cannot be": bomb(),
+}
+
+
+@pytest.mark.parametrize("data", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_file_gets_a_sentence(data, tmp_path):
+    path = tmp_path / "foreign.npz"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="foreign.npz is not a"):
+        DAGSVC.load(path)
+    with pytest.raises(FileNotFoundError):
+        DAGSVC.load(tmp_path / "absent.npz")
+
+
+# ---- odd data: what comes out is right, or one sentence
+
+
+SIGNED = st.floats(-4, 4, width=32).map(lambda x: round(x, 2))
+
+
+@st.composite
+def problems(draw):
+    """Small training sets: few or many classes, twins, constant columns, any order, dtype and kind of label."""
+    n, d = draw(st.integers(4, 30)), draw(st.integers(1, 4))
+    X = draw(hnp.arrays(np.float64, (n, d), elements=SIGNED))
+    k = draw(st.integers(2, min(n, 6)))
+    codes = np.append(np.arange(k), draw(hnp.arrays(np.int64, n - k, elements=st.integers(0, k - 1))))
+    kind = draw(st.sampled_from(["int", "str", "object", "float", "bool"]))
+    if kind == "bool":
+        y = codes > 0
+    else:
+        y = {"int": codes * 7 - 3, "str": np.array(list("uvwxyz"))[codes], "float": codes * 2.0,
+             "object": np.array(list("uvwxyz"), dtype=object)[codes]}[kind]  # fmt: skip
+    X = X.astype(draw(st.sampled_from([np.float64, np.float32, np.int8])))
+    if draw(st.booleans()):
+        X = np.asfortranarray(X)
+    X.flags.writeable = draw(st.booleans())
+    return X, y
+
+
+@settings(max_examples=60)
+@given(problems(), st.sampled_from(EVERY), st.sampled_from(["linear", "rbf", "poly", "sigmoid"]),
+       st.sampled_from([1e-3, 1.0, 1e3]))  # fmt: skip
+def test_any_small_problem_is_answered(problem, make, kernel, C):
+    X, y = problem
+    est = make(C=C, kernel=kernel, gamma=0.3, max_iter=20_000, **({"max_nodes": 500} if make is BinaryTreeSVC else {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no warning of NumPy's reaches a user
+        warnings.simplefilter("ignore", ConvergenceWarning)  # sigmoid is no kernel, and its duals may not end
+        labels, cost = est.fit(X, y).predict_with_cost(X)
+        scores = est.decision_function(X)
+    assert set(labels) <= set(y) and np.isfinite(scores).all()
+    np.testing.assert_array_equal(labels, est.predict(X))
+    assert [est.predict(X[k : k + 1])[0] for k in range(len(X))] == labels.tolist()
+    assert (cost.kernel_evaluations <= len(est.support_)).all()
+    assert (cost.kernel_evaluations <= cost.support_vectors).all()
+
+
+@settings(max_examples=60)
+@given(problems(), st.sampled_from([0.1, 1.0, 10.0]), st.floats(0.05, 2.0), st.booleans())
+def test_votes_are_libsvms(problem, C, gamma, weighed):
+    X, y = problem
+    weights = np.random.default_rng(len(X)).choice([0.5, 1.0, 2.0], len(X)) if weighed else None
+    ours = MaxWinsSVC(C=C, gamma=gamma, tol=1e-6).fit(X, y, sample_weight=weights)
+    theirs = SVC(C=C, gamma=gamma, tol=1e-8, decision_function_shape="ovo").fit(X, y, sample_weight=weights)
+    f, g = ours.machines_.decision(np.asarray(X, float)), np.atleast_2d(theirs.decision_function(X).T).T
+    g = g if len(ours.classes_) > 2 else -g
+    free = np.abs(f - g).max(axis=0) < 1e-3  # a machine without a free support vector has a range of right constants
+    bounds = [np.isin(np.abs(row.data), [C * w for w in (0.5, 1.0, 2.0)]).all() for row in ours.machines_.coef]
+    assert (free | bounds).all()
+
+
+BAD = {
+    "not finite": (lambda X, y: (np.where(np.arange(X.size).reshape(X.shape) == 3, np.nan, X), y), "NaN"),
+    "one class": (lambda X, y: (X, np.zeros(len(y))), "class"),
+    "lengths": (lambda X, y: (X, y[:-1]), "inconsistent"),
+    "empty": (lambda X, y: (X[:0], y[:0]), "minimum"),
+    "three dimensions": (lambda X, y: (X[None], y), "dim"),
+    "real labels": (lambda X, y: (X, y + np.linspace(0, 1, len(y))), "continuous"),
+    "words for inputs": (lambda X, y: (np.full(X.shape, "a"), y), "could not convert|dtype"),
+}
+
+
+@pytest.mark.parametrize("make", EVERY)
+@pytest.mark.parametrize(("spoil", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_fitted_gets_a_sentence(make, spoil, message, digits):
+    X, y, _ = digits
+    with pytest.raises(ValueError, match=message):
+        make().fit(*spoil(X[:40], y[:40].astype(float)))
+
+
+@pytest.mark.parametrize(
+    "kernel", [lambda A, B: A @ B.T[:, :-1], lambda A, B: np.zeros(3), lambda A, B: np.full((len(A), len(B)), np.nan)]
+)
+def test_a_kernel_of_the_wrong_shape_is_an_error(kernel, digits):
+    with pytest.raises(ValueError):
+        MaxWinsSVC(kernel=kernel).fit(digits[0][:40], digits[1][:40])
