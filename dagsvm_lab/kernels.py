@@ -54,7 +54,10 @@ class Kernel:
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         A, B = np.asarray(A, float), np.asarray(B, float)
         if callable(self.name):
-            return np.asarray(self.name(A, B), float)
+            block = np.asarray(self.name(A, B), float)
+            if block.shape != (len(A), len(B)) or not np.isfinite(block).all():
+                raise ValueError(f"kernel must give {len(A)} x {len(B)} finite numbers; it gave {block.shape}")
+            return block
         if self.name == "precomputed":
             return A
         if self.name == "rbf":

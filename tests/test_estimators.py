@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
+from sklearn.ensemble import VotingClassifier
+from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dagsvm_lab import DAGSVC, MaxWinsSVC, gamma_from_sigma, load, systems
+from dagsvm_lab import DAGSVC, DCSVC, ECOCSVC, MaxWinsSVC, OneVsRestSVC, gamma_from_sigma, load, systems
 
 EVERY = [getattr(systems, name) for name in systems.__all__]
 BANKS = [c for c in EVERY if issubclass(c, systems.base.BankClassifier)]
@@ -108,19 +112,115 @@ def test_progress_shows_only_when_asked(iris, capfd):
     assert "3/3" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        (dict(solver="newton"), "solver"),
-        (dict(kernel="gauss"), "kernel"),
-        (dict(gamma="wide"), "gamma"),
-        (dict(C=-1.0), "C"),
-        (dict(order=["setosa"]), "order"),
-    ],
-)
-def test_wrong_parameters_are_named(params, message, iris):
-    with pytest.raises(ValueError, match=message):
-        DAGSVC(**params).fit(*iris)
+WRONG = {
+    "C": [0, -1.0, "1", np.nan, np.inf, None], "kernel": ["gauss", 3, None], "gamma": [0, -1, np.nan, np.inf, "wide"],
+    "degree": ["3", -1, 2.5], "coef0": ["0", np.nan, None], "tol": [0, -1.0, "x", np.inf], "solver": ["newton", None],
+    "n_jobs": [1.5, "2"], "cache_size": [-1, 0, "big"], "max_iter": [0, -2, 1.5], "class_weight": ["even", 3],
+    "verbose": ["loud", -1], "break_ties": ["no"], "scale_pairs": [2], "order": ["reverse", 3],
+    "random_state": ["a", -1],
+    "threshold": [-0.1, 0.5, "0"], "prefer": ["purity"], "tune": ["best"], "gammas": [3], "Cs": ["x"],
+    "separability": ["all", -1.0], "cv": ["x", 1.5], "strategy": ["ova"], "n_neighbors": [0, 1.5], "among": ["none"],
+    "bandwidth": [0, -1.0], "reading": ["hard"], "pair": ["best"], "posterior": ["soft"], "band": [-0.1],
+    "follow": [-0.1, 2], "routing": ["rows"], "retrain": ["yes"], "max_nodes": [0], "separate": ["two"],
+    "distance": ["cosine"], "code": ["full", 3], "decoding": ["soft"], "code_size": [0, 1.5],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_every_parameter_is_checked_and_named(make, iris):
+    for name in make().get_params():
+        if name == "unclassified_label":  # anything will do
+            continue
+        for value in WRONG[name]:
+            with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of {make.__name__} must be"):
+                make(**{name: value}).fit(*iris)
+
+
+def test_orders_must_name_every_class(iris):
+    for order in (["setosa"], ["setosa", "setosa", "virginica"], ["setosa", "versicolor", "rose"]):
+        with pytest.raises(ValueError, match="each of the 3 classes once"):
+            DAGSVC(order=order).fit(*iris)
+    with pytest.raises(InvalidParameterError, match="threshold"):
+        DCSVC().fit(*iris).with_threshold(0.7)
+
+
+def test_no_seed_means_another_draw(iris):
+    X, y = load_digits(return_X_y=True)
+    bank = MaxWinsSVC().fit(X[:200], y[:200]).machines_
+    orders = {tuple(DAGSVC(order="random").fit_over(bank, X[:200], y[:200]).order_) for _ in range(5)}
+    assert len(orders) > 1
+    codes = {ECOCSVC().fit(*iris).machines_.code.tobytes() for _ in range(5)}
+    assert len(codes) > 1
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_what_users_of_svc_look_for(make, iris):
+    X, y = iris
+    linear, bent = make(kernel="linear").fit(X, y), make().fit(X, y)
+    for est in (linear, bent):
+        bank = est.machines_
+        assert est.support_vectors_.shape == (len(est.support_), 4)
+        np.testing.assert_array_equal(est.support_vectors_, X[est.support_])
+        assert est.dual_coef_.shape == (len(bank.code), len(est.support_)) and est.intercept_.shape == (len(bank.code),)
+        np.testing.assert_array_equal(est.n_support_, [(y[est.support_] == c).sum() for c in est.classes_])
+    f = X @ linear.coef_.T + linear.intercept_
+    np.testing.assert_allclose(f, linear.machines_.decision(X), atol=1e-9)
+    assert not hasattr(bent, "coef_")
+
+
+def test_attributes_are_libsvms(iris):
+    X, y = iris[0][50:], iris[1][50:]
+    ours, theirs = MaxWinsSVC(kernel="linear", tol=1e-8).fit(X, y), SVC(kernel="linear", tol=1e-8).fit(X, y)
+    np.testing.assert_array_equal(ours.support_, np.sort(theirs.support_))
+    np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
+    np.testing.assert_allclose(-ours.coef_, theirs.coef_, atol=1e-4)  # LIBSVM's sign is that of the second class
+    np.testing.assert_allclose(-ours.intercept_, theirs.intercept_, atol=1e-4)
+    scaled = MaxWinsSVC(kernel="linear", scale_pairs=True).fit(*iris)
+    f = iris[0] @ scaled.coef_.T + scaled.intercept_
+    np.testing.assert_allclose(f, scaled.machines_.decision(iris[0]), atol=1e-9)
+
+
+def test_saved_models_keep_names_keys_and_labels(iris, tmp_path):
+    frame, y = load_iris(as_frame=True, return_X_y=True)
+    for est in (
+        DAGSVC(class_weight={0: 1.0, 2: 3.0}).fit(frame, y).with_order([2, 0, 1]),
+        DCSVC(class_weight={0: 1.0, 2: 3.0}).fit(frame, y).with_threshold(0.1, "score"),
+        OneVsRestSVC(class_weight={"0": 2.0}).fit(frame, y.astype(str).astype(object)),
+    ):
+        est.save(tmp_path / "model.npz")
+        again = type(est).load(tmp_path / "model.npz")
+        assert again.feature_names_in_.tolist() == frame.columns.tolist() == est.feature_names_in_.tolist()
+        assert again.get_params() == est.get_params() and again.class_weight.keys() == est.class_weight.keys()
+        assert again.classes_.dtype == est.classes_.dtype and type(again.classes_[0]) is type(est.classes_[0])
+        np.testing.assert_array_equal(again.predict(frame), est.predict(frame))
+        with pytest.raises(ValueError, match="feature names"):
+            again.predict(frame[frame.columns[::-1]])
+
+
+def test_jobs_at_predict_change_nothing(iris):
+    X, y = load_digits(return_X_y=True)
+    one, two = (MaxWinsSVC(n_jobs=jobs).fit(X[:300], y[:300]) for jobs in (None, 2))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    used = []
+    bank, decision = two.machines_, type(two.machines_).decision
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            type(bank), "decision", lambda *a, n_jobs=None: used.append(n_jobs) or decision(*a, n_jobs=n_jobs)
+        )
+        two.predict(X)
+    assert used == [2]
+
+
+def test_probabilities_by_calibration(iris):
+    X, y = iris
+    make = partial(CalibratedClassifierCV, cv=3, method="sigmoid", ensemble=False)
+    dag = make(make_pipeline(StandardScaler(), DAGSVC())).fit(X, y)
+    p = dag.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert roc_auc_score(y, p, multi_class="ovr") > 0.95
+    both = VotingClassifier([("dag", make(DAGSVC())), ("wins", make(MaxWinsSVC()))], voting="soft").fit(X, y)
+    assert both.score(X, y) > 0.9
+    assert cross_val_score(make(MaxWinsSVC()), X, y, scoring="roc_auc_ovr", cv=3).mean() > 0.95
 
 
 def test_random_and_given_orders(iris):

@@ -151,6 +151,8 @@ class BinaryTreeSVC(TreeClassifier):
     def _settle(self, sample: Sample) -> None:
         if self.retrain and self.routing != "classes":
             raise ValueError("retrain=True needs routing='classes'")
+        if self.retrain and sample.bank is not None and sample.bank.kernels:
+            raise ValueError(f"{type(self).__name__} cannot be fitted over this bank: retrain=True needs one kernel")
 
     def _code(self, sample: Sample) -> np.ndarray:
         return pair_code(sample.n_classes)
