@@ -73,7 +73,8 @@ def regularised(t):
 @platt.claim("platt-size-grows", place="section 1",
              text="The size of the 1-v-1 classifier may grow superlinearly with N (exponent less 1)")  # fmt: skip
 def size_grows(t):
-    rows = t["growth"].query("method == 'max-wins'")
+    if not len(rows := t["growth"].query("method == 'max-wins'")):
+        raise NotRecordedError("no rows of USPS or Letter")
     fits = [slope_interval(part["n_classes"], part["size_k"]) for _, part in rows.groupby("dataset")]
     return three(*(x - 1 for x in max(fits, key=lambda fit: fit[1])))
 
