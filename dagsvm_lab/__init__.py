@@ -11,7 +11,7 @@ __version__ = "2.0.0"
 
 _NAMES = {
     "systems": "OneVsRestSVC MaxWinsSVC AndGateSVC DAGSVC AdaptiveDAGSVC BinaryTreeSVC DecisionTreeSVC DCSVC "
-    "PosteriorSVC ECOCSVC CrammerSingerSVC WestonWatkinsSVC",
+    "ConformalDAGSVC PosteriorSVC ECOCSVC CrammerSingerSVC WestonWatkinsSVC",
     "systems.search": "tune",
     "graphs": "DecisionGraph",
     "kernels": "Kernel gamma_from_sigma",

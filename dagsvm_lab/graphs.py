@@ -85,7 +85,8 @@ class DecisionGraph(Graph):
     root : hashable
         State of node 0. Equal states are one node.
     rule : callable
-        `rule(state)` gives `("leaf", class)` or `("node", machine, left_state, right_state)`.
+        `rule(state)` gives `("leaf", class)` or `("node", machine, left_state, right_state)`, the latter with a fifth
+        entry if the machine's output is compared with another number than zero.
     members : callable
         `members(state)` gives the classes that are still possible there.
     n_classes, n_machines : int
@@ -117,6 +118,7 @@ class DecisionGraph(Graph):
         self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # states of the children that are still to be made
         self._lock = RLock()
         self._table = np.full((4, 64), -1, dtype=np.int64)  # machine, left, right, label; -1 where there is none
+        self._cut = np.zeros(64)  # what the machine's output is compared with
         self._possible = np.zeros((64, n_classes), dtype=bool)
         self._node(root)
 
@@ -130,7 +132,7 @@ class DecisionGraph(Graph):
         graph = cls.__new__(cls)
         graph.n_classes, graph.n_machines = n_classes or possible.shape[1], n_machines
         graph._index, graph._ahead, graph._lock = range(len(machine)), {}, RLock()
-        graph._table = np.array([machine, left, right, label], dtype=np.int64)
+        graph._table, graph._cut = np.array([machine, left, right, label], dtype=np.int64), np.zeros(len(machine))
         graph._classes = possible if callable(possible) else possible.__getitem__
         return graph
 
@@ -152,12 +154,14 @@ class DecisionGraph(Graph):
         if k == len(self._possible):
             self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
             self._possible = np.concatenate([self._possible, np.zeros_like(self._possible)])
+            self._cut = np.concatenate([self._cut, np.zeros_like(self._cut)])
         self._possible[k, members] = True
         if kind == "leaf":
             self._table[3, k] = what[0]
         else:
             self._table[0, k] = what[0]
             self._ahead[k] = (what[1], what[2])
+            self._cut[k] = what[3] if len(what) > 3 else 0.0
         self._index[state] = k
         return k
 
@@ -185,8 +189,9 @@ class DecisionGraph(Graph):
         return len(self._index)
 
     machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
-    left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < 0, -1 if not made.")
-    right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= 0, -1 if not made.")
+    left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < cut, -1 if not made.")
+    right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= cut, -1 if not made.")
+    cut = property(lambda self: self._cut[: self.n_nodes], doc="What each node compares f(x) with.")
     label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
     possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")
 
@@ -221,7 +226,7 @@ class DecisionGraph(Graph):
             self._open(nodes)
             machine, left, right, _ = self._table[:, nodes]
             outputs = ask(rows, machine)
-            children = np.where(outputs >= 0, right, left)
+            children = np.where(outputs >= self._cut[nodes], right, left)
             yield rows, nodes, outputs, children
             nodes = children
 
@@ -235,7 +240,7 @@ class DecisionGraph(Graph):
         end, smallest, scores = np.zeros(n, dtype=np.int64), np.full(n, np.inf), np.zeros((n, self.n_classes))
         met = [(np.zeros(0, dtype=np.int64),) * 2]
         for rows, nodes, outputs, children in self.steps(n, lambda rows, machines: f[rows, machines]):
-            margin = np.abs(outputs)
+            margin = np.abs(outputs - self._cut[nodes])
             smallest[rows] = np.minimum(smallest[rows], margin)
             at, lost = np.nonzero(self._classes(nodes) & ~self._classes(children))
             scores[rows[at], lost] = -margin[at]
@@ -245,6 +250,7 @@ class DecisionGraph(Graph):
         scores[np.arange(n), labels] = np.where(np.isfinite(smallest), smallest, 0.0)
         row, machine = (np.concatenate(part) for part in zip(*met, strict=True))
         paths = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, machine)), shape=(n, self.n_machines))
+        paths.data[:] = 1  # a machine that stands at two nodes of a path is asked once
         return labels, paths, scores
 
     def labels(self, f: np.ndarray) -> np.ndarray:
@@ -258,13 +264,13 @@ class DecisionGraph(Graph):
         """The label of one row, asking only the machines on its path; raises `Unsure` where blocks must decide."""
         k = 0
         while True:
-            machine, left, right, label = self._table[:, k].tolist()
+            (machine, left, right, label), cut = self._table[:, k].tolist(), float(self._cut[k])
             if machine < 0:
                 return label
             if left < 0:
                 self._open(np.array([k]))
             else:
-                k = right if walker.ask(machine) >= 0 else left
+                k = right if walker.ask(machine, cut) >= cut else left
 
     def depth(self) -> np.ndarray:
         """Layer of every node, the root in layer 0: its longest distance from the root."""

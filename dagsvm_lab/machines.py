@@ -267,8 +267,8 @@ class Walker:
 
     `evaluations` counts the kernel values computed so far: after the machines of a path it is the path's
     `kernel_evaluations`. Sums are formed in another order than in blocks, so outputs equal those of `Bank.decision` up
-    to a bound of their rounding. Within it of zero `ask` raises `Unsure`, and the row should go through blocks: signs,
-    hence labels, are the same whichever way is taken.
+    to a bound of their rounding. Within it of the number that the output is compared with `ask` raises `Unsure`, and
+    the row should go through blocks: labels are the same whichever way is taken.
 
     Parameters
     ----------
@@ -279,11 +279,18 @@ class Walker:
     """
 
     def __init__(self, lean: Lean, x: np.ndarray):
-        self.lean, self.evaluations, self.k = lean, 0, lean.unknown.copy()
+        self.lean, self.evaluations, self.k, self.last = lean, 0, lean.unknown.copy(), -1
         self.z, self.error = lean.place(x)
 
-    def ask(self, t: int) -> float:
-        """Compute f_t(x)."""
+    def ask(self, t: int, cut: float = 0.0) -> float:
+        """Compute f_t(x), to be compared with `cut`; the machine asked last is not computed again."""
+        if t != self.last:
+            self.last, self.f, self.slack = t, *self._compute(t)
+        if abs(self.f - cut) <= self.slack:
+            raise Unsure("an output is what it is compared with, within rounding")
+        return self.f
+
+    def _compute(self, t: int) -> tuple[float, float]:
         own, beta, bias, flat, steep = self.lean.machines[t]
         k = self.k.take(own)
         missing = k != k
@@ -292,10 +299,7 @@ class Walker:
             self.k[new] = self.lean.values(self.z, new)
             self.evaluations += len(new)
             k = self.k.take(own)
-        f = float(k.dot(beta)) + bias
-        if abs(f) <= self.lean.unit * (steep + flat * self.error):
-            raise Unsure("an output is zero within rounding")
-        return f
+        return float(k.dot(beta)) + bias, self.lean.unit * (steep + flat * self.error)
 
     def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute every f_t(x); with each a bound of its rounding."""

@@ -2,6 +2,7 @@
 
 from .adaptive import AdaptiveDAGSVC
 from .codes import ECOCSVC
+from .conformal import ConformalDAGSVC
 from .dcsvm import DCSVC
 from .ddag import DAGSVC
 from .direct import CrammerSingerSVC, WestonWatkinsSVC
@@ -14,6 +15,7 @@ __all__ = [
     "AdaptiveDAGSVC",
     "AndGateSVC",
     "BinaryTreeSVC",
+    "ConformalDAGSVC",
     "CrammerSingerSVC",
     "DAGSVC",
     "DCSVC",

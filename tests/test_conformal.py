@@ -1,0 +1,189 @@
+"""The conformal DAG: its guarantee by simulation, its graph against a plain walk, its folds and ranges by hand."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from dagsvm_lab import DAGSVC, ConformalDAGSVC, load
+from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.machines import pair_code, train
+from dagsvm_lab.systems.conformal import FEWEST, outside, parts_of, ranges
+
+SETTINGS = dict(C=8, gamma=1.0)
+
+
+@pytest.fixture(scope="module")
+def segments():
+    d = load("segment")
+    low, high = d.X.min(axis=0), d.X.max(axis=0)
+    X = 2 * (d.X - low) / np.where(high > low, high - low, 1) - 1
+    order = np.random.default_rng(0).permutation(len(X))
+    return X[order], d.y[order]
+
+
+@pytest.fixture(scope="module")
+def fitted(segments):
+    X, y = segments
+    return ConformalDAGSVC(**SETTINGS).fit(X[:700], y[:700])
+
+
+def test_parts_are_blocks_of_each_class_in_order():
+    codes = np.array([0, 1, 0, 1, 0, 0, 2, 1, 0, 0])
+    usable = np.array([True] * 9 + [False])
+    assert parts_of(codes, usable, 3).tolist() == [0, 0, 0, 1, 1, 1, -1, 2, 2, -1]
+
+
+def test_ranges_by_hand():
+    f, codes = np.array([[0.0], [2.0], [-3.0], [9.0], [4.0]]), np.array([0, 0, 1, 1, 2])
+    low, high, spread = ranges(f, codes, np.array([True, True, False]))[:, 0]
+    assert low.tolist() == [0, -3, -np.inf] and high.tolist() == [2, 9, np.inf]
+    mean = (2 * 1.0 + 2 * 6.0) / 4  # of the spreads 1 and 6, a row one vote
+    shrunk = [(2 * 1 + mean * FEWEST) / (2 + FEWEST), (2 * 6 + mean * FEWEST) / (2 + FEWEST), mean]
+    assert spread == pytest.approx(shrunk)
+    d = outside(np.array([5.0]), np.array([low, high, spread]))[0]
+    assert d == pytest.approx([3 / shrunk[0], -4 / shrunk[1], -np.inf])
+
+
+def test_outputs_are_held_out(segments, fitted):
+    X, y = segments
+    X, codes = X[:700], np.unique(y[:700], return_inverse=True)[1]
+    part = parts_of(codes, np.ones(700, dtype=bool), 5)
+    low = np.full((21, 7), np.inf)
+    for k in range(5):
+        bank = train(X[part != k], codes[part != k], pair_code(7), Kernel("rbf", 1.0), 8.0)
+        f = bank.decision(X[part == k])
+        for c in range(7):
+            low[:, c] = np.minimum(low[:, c], f[codes[part == k] == c].min(axis=0))
+    assert np.allclose(low, fitted.ranges_[0], atol=1e-4)
+
+
+def plain(est, f, plan):
+    """Class and machines of one row, said plainly: only the choice of machines is the plan's."""
+    n, pairs = len(est.classes_), list(zip(*np.triu_indices(len(est.classes_), 1), strict=True))
+    doubt, asked = dict.fromkeys(range(n), 0), []
+    while len(doubt) > 1:
+        state = bytes(doubt.get(c, 2) for c in range(n)), tuple(sorted(asked))
+        t = plan.ask(state)
+        asked.append(t)
+        raw, loser = {}, None
+        if pairs[t][0] in doubt and pairs[t][1] in doubt:
+            loser = pairs[t][1] if f[t] >= 0 else pairs[t][0]
+        for c in doubt:
+            low, high, spread = est.ranges_[:, t, c]
+            d = max(low - f[t], f[t] - high) / spread
+            raw[c] = 9 if c == loser else doubt[c] + (d > est.level_ / 2) + (d > est.level_)
+        doubt = {c: e for c, e in raw.items() if e < 2}
+        if not doubt:
+            doubt = {c: 0 for c, e in raw.items() if e == min(raw.values())}
+    return next(iter(doubt)), asked
+
+
+def test_graph_is_the_plain_walk(segments, fitted):
+    X, _ = segments
+    X = X[700:1000]
+    f, plan = fitted.machines_.decision(X), fitted._plan(fitted.level_, fitted.settled_)
+    labels, cost = fitted.predict_with_cost(X)
+    paths = fitted.decision_path(X)
+    uses = np.abs(fitted.machines_.coef.toarray()) > 0
+    for k in range(len(X)):
+        answer, asked = plain(fitted, f[k], plan)
+        assert fitted.classes_[answer] == labels[k]
+        assert sorted(asked) == sorted(paths[[k]].indices)
+        assert cost.binary_decisions[k] == len(asked)
+        assert cost.kernel_evaluations[k] == uses[asked].any(axis=0).sum()
+
+
+def test_it_is_cheaper_than_the_dag_and_as_accurate(segments, fitted):
+    X, y = segments
+    dag = DAGSVC(**SETTINGS).fit_over(fitted.machines_, X[:700], y[:700])
+    labels, cost = fitted.predict_with_cost(X[700:])
+    theirs, dearer = dag.predict_with_cost(X[700:])
+    assert cost.kernel_evaluations.mean() < 0.75 * dearer.kernel_evaluations.mean()
+    assert abs((labels == y[700:]).mean() - (theirs == y[700:]).mean()) < 0.01
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.3])
+def test_theorem_by_simulation(segments, fitted, alpha):
+    X, y = segments
+    scores = fitted.doubts(X[700:])
+    own = np.searchsorted(fitted.classes_, y[700:])
+    rng, hits, n, new = np.random.default_rng(1), [], 99, 200
+    sets_seen = []
+    for _ in range(300):
+        rows = rng.choice(len(own), n + new, replace=False)
+        est = fitted._variant(calibration_=np.sort(scores[rows[:n], own[rows[:n]]]))
+        q = est.threshold(alpha)
+        hits.append((scores[rows[n:], own[rows[n:]]] <= q).mean())
+        sets_seen.append(q)
+    assert np.mean(hits) >= 1 - alpha - 3 * np.std(hits) / np.sqrt(300)
+
+
+def test_sets_hold_the_answer_and_shrink_with_alpha(segments, fitted):
+    X, y = segments
+    est = fitted.calibrate(X[700:900], y[700:900])
+    assert np.array_equal(est.predict(X[900:]), fitted.predict(X[900:])) and len(est.calibration_) == 200
+    before = np.ones((len(X) - 900, 7), dtype=bool)
+    for alpha in (0.001, 0.01, 0.05, 0.3):
+        sets = est.predict_set(X[900:], alpha)
+        assert (sets <= before).all()
+        assert sets[np.arange(len(sets)), np.searchsorted(est.classes_, est.predict(X[900:]))].all()
+        before = sets
+    assert est.predict_set(X[900:], 0.001).all()  # 200 rows cannot promise one in a thousand
+    assert np.array_equal(est.predict_set(X[900:]), est.predict_set(X[900:], est.alpha))
+    strange = est.calibrate(X[700:900], np.full(200, -7))
+    assert strange.predict_set(X[900:]).all()  # every label is unknown, so nothing can be ruled out
+
+
+def test_few_rows_and_two_classes_are_the_ddag(segments):
+    X, y = segments
+    few = np.concatenate([np.flatnonzero(y == c)[: FEWEST - 1] for c in np.unique(y)])
+    two = np.isin(y[:700], np.unique(y)[:2])
+    for rows in (few, np.flatnonzero(two)):
+        est, dag = ConformalDAGSVC(**SETTINGS).fit(X[rows], y[rows]), DAGSVC(**SETTINGS).fit(X[rows], y[rows])
+        assert np.isnan(est.level_)
+        assert (est.predict(X) == dag.predict(X)).all()
+        assert est.predict_set(X[:20]).all()
+
+
+def test_a_class_of_one_row(segments):
+    X, y = segments
+    rows = np.concatenate([np.flatnonzero(y == c)[: 40 if k else 1] for k, c in enumerate(np.unique(y))])
+    est = ConformalDAGSVC(**SETTINGS).fit(X[rows], y[rows])
+    assert not np.isfinite(est.ranges_[:2, :, 0]).any()
+    assert est.predict(X[rows])[0] == y[rows][0]
+
+
+def test_copies_give_the_same_answers(segments, fitted, tmp_path):
+    X, y = segments
+    fitted.save(tmp_path / "model.npz")
+    copies = [ConformalDAGSVC.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(fitted))]
+    copies.append(ConformalDAGSVC(**SETTINGS).fit_over(fitted.machines_, X[:700], y[:700]))
+    for est in copies:
+        assert np.array_equal(est.decision_function(X), fitted.decision_function(X))
+        assert np.array_equal(est.predict_set(X, 0.02), fitted.predict_set(X, 0.02))
+        assert (est.decision_path(X) != fitted.decision_path(X)).nnz == 0
+
+
+def test_one_row_is_answered_as_in_a_batch(segments, fitted):
+    X, _ = segments
+    assert [fitted.predict(x[None])[0] for x in X[700:800]] == fitted.predict(X[700:800]).tolist()
+
+
+def test_precomputed_kernel(segments, fitted):
+    X, y = segments
+    kernel = Kernel("rbf", 1.0)
+    est = ConformalDAGSVC(C=8, kernel="precomputed").fit(kernel(X[:700], X[:700]), y[:700])
+    assert est.level_ == fitted.level_
+    assert (est.predict(kernel(X[700:], X[:700])) == fitted.predict(X[700:])).mean() > 0.995
+
+
+def test_loss_sets_how_bold_it_is(segments, fitted):
+    X, y = segments
+    both = [
+        ConformalDAGSVC(loss=share, lookahead=1, **SETTINGS).fit_over(fitted.machines_, X[:700], y[:700])
+        for share in (0, 1)
+    ]
+    assert both[0].level_ >= both[1].level_
+    cost = [e.predict_with_cost(X[700:])[1].kernel_evaluations.mean() for e in both]
+    assert cost[0] >= cost[1]
