@@ -185,7 +185,7 @@ def test_saved_models_keep_names_keys_and_labels(iris, tmp_path):
     for est in (
         DAGSVC(class_weight={0: 1.0, 2: 3.0}).fit(frame, y).with_order([2, 0, 1]),
         DCSVC(class_weight={0: 1.0, 2: 3.0}).fit(frame, y).with_threshold(0.1, "score"),
-        OneVsRestSVC(class_weight={"0": 2.0}).fit(frame, y.astype(str).astype(object)),
+        OneVsRestSVC(class_weight={"virginica": 2.0}).fit(frame, iris[1]),
     ):
         est.save(tmp_path / "model.npz")
         again = type(est).load(tmp_path / "model.npz")
