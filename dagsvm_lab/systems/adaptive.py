@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils._param_validation import StrOptions
 
 from ..graphs import DecisionGraph
 from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
-from .base import POSITIVE, BankClassifier, Sample, for_every_C
+from .base import BankClassifier, Sample, for_every_C
+from .declared import Array, Folds, Positive, Seed
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -131,24 +131,16 @@ class AdaptiveDAGSVC(BankClassifier):
     (['a', 'c'], [0.0, 1.0, 16.0])
     """
 
+    C: Positive | Array = 1.0
+    gamma: Literal["scale", "auto"] | Positive | Array = "scale"
     tune: Literal["dbtc", "cv"] | None = None
-    gammas: Any = None
-    Cs: Any = None
-    cv: Any = 10
-    separability: str | float = "own"
-    random_state: int | np.random.RandomState | None = None
+    gammas: Array | None = None
+    Cs: Array | None = None
+    cv: Folds = 10
+    separability: Literal["own"] | Positive = "own"
+    random_state: Seed = None
 
     _saved = ("separability_", "gamma_", "C_")
-    _parameter_constraints = BankClassifier._parameter_constraints | {
-        "C": [POSITIVE, "array-like"],
-        "gamma": [StrOptions({"scale", "auto"}), POSITIVE, "array-like"],
-        "tune": [StrOptions({"dbtc", "cv"}), None],
-        "gammas": ["array-like", None],
-        "Cs": ["array-like", None],
-        "cv": ["cv_object"],
-        "separability": [StrOptions({"own"}), POSITIVE],
-        "random_state": ["random_state"],
-    }
 
     def _code(self, sample: Sample) -> np.ndarray:
         return pair_code(sample.n_classes)

@@ -12,9 +12,9 @@ from scipy import sparse
 from ..graphs import Graph
 from ..kernels import Kernel
 from ..machines import Bank, Unsure, train
-from .classifier import POSITIVE, KernelClassifier, Sample
+from .classifier import KernelClassifier, Sample
 
-__all__ = ["POSITIVE", "BankClassifier", "Sample", "outputs"]
+__all__ = ["BankClassifier", "Sample", "outputs"]
 
 CELLS = 1 << 25  # machine outputs that are held at once: 256 MB
 FEW = 1  # rows that are walked one by one, at a tenth of a block's cost

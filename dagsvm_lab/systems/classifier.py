@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from inspect import cleandoc
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..graphs import Cost, costs
-from ..kernels import NAMES, Kernel, resolve
+from ..kernels import Kernel, resolve
 from ..machines import Bank
+from .declared import Declared, Finite, Limit, Natural, Positive, Verbosity, document
 from .stored import Stored
-
-POSITIVE = Interval(Real, 0, None, closed="neither")
-SHARED = ("Parameters", "Attributes")  # sections of a docstring that a subclass inherits
-
-
-def inherited(doc: str, parent: str) -> str:
-    """The docstring `doc` with the entries of its parent's Parameters and Attributes before its own."""
-
-    def split(text: str) -> dict[str, str]:
-        title, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", "\n\n" + cleandoc(text) + "\n")
-        return {"": title.strip()} | dict(zip(parts[::2], (part.rstrip() for part in parts[1::2]), strict=True))
-
-    def entries(section: str) -> dict[str, str]:
-        return {e.split(" :")[0]: e.rstrip() for e in re.split(r"\n(?=\S)", section) if e}
-
-    own, theirs = split(doc), split(parent)
-    for name in SHARED:
-        merged = entries(theirs.get(name, "")) | entries(own.pop(name, ""))
-        if merged:
-            own[name] = "\n".join(merged.values())
-    rank = ["", *SHARED]
-    names = sorted(own, key=lambda name: rank.index(name) if name in rank else len(rank))
-    return "\n\n".join(f"{name}\n{'-' * len(name)}\n{own[name]}" if name else own[name] for name in names) + "\n"
 
 
 @dataclass(frozen=True)
@@ -137,39 +111,24 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
         Platt's classifier size: unique support vectors x inputs + nonzero coefficients.
     """
 
-    C: float | Any = 1.0
-    kernel: str | Callable[..., Any] = "rbf"
-    gamma: str | float | Any = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    tol: float = 1e-3
+    C: Positive = 1.0
+    kernel: Literal["linear", "poly", "rbf", "sigmoid", "precomputed"] | Callable = "rbf"
+    gamma: Literal["scale", "auto"] | Positive = "scale"
+    degree: Natural = 3
+    coef0: Finite = 0.0
+    tol: Positive = 1e-3
     solver: Literal["smo", "qp"] = "smo"
     n_jobs: int | None = None
-    cache_size: float = 2000
-    max_iter: int = -1
+    cache_size: Positive = 2000
+    max_iter: Limit = -1
     class_weight: dict | Literal["balanced"] | None = None
-    verbose: int = 0
+    verbose: Verbosity = 0
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {
-        "C": [POSITIVE],
-        "kernel": [StrOptions(set(NAMES)), callable],
-        "gamma": [StrOptions({"scale", "auto"}), POSITIVE],
-        "degree": [Interval(Integral, 0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "tol": [POSITIVE],
-        "solver": [StrOptions({"smo", "qp"})],
-        "n_jobs": [None, Integral],
-        "cache_size": [POSITIVE],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints = Declared()
 
     def __init_subclass__(cls, **more) -> None:
         super().__init_subclass__(**more)
-        parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, KernelClassifier)), None)
-        if cls.__doc__ and parent:
-            cls.__doc__ = inherited(cls.__doc__, parent)
+        document(cls, KernelClassifier)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -294,11 +253,6 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
     def predict(self, X) -> np.ndarray:
         """Predict the class of each row.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, or their kernel values with the training rows if the kernel is precomputed.
-
         Returns
         -------
         labels : ndarray of shape (n_samples,)
@@ -310,11 +264,6 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
     def decision_function(self, X) -> np.ndarray:
         """Score each class for each row.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
-
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
@@ -325,11 +274,6 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
 
     def predict_with_cost(self, X) -> tuple[np.ndarray, Cost]:
         """Predict the class of each row and count what finding it cost.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
 
         Returns
         -------
@@ -345,14 +289,12 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
     def decision_path(self, X) -> sparse.csr_matrix:
         """List the machines that each row met.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
-
         Returns
         -------
         paths : csr_matrix of shape (n_samples, n_machines)
             1 where a row met a machine.
         """
         return self._answer(self._rows(X))[1]
+
+
+document(KernelClassifier, KernelClassifier)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import Ballot
 from .base import BankClassifier, Sample
+from .declared import Array, Count, Seed
 
 CANDIDATES = 200  # random codes of which the one with the best separated words is kept
 
@@ -70,17 +69,10 @@ class ECOCSVC(BankClassifier):
     ['a', 'c']
     """
 
-    code: Any = "dense"
+    code: Literal["dense", "sparse"] | Array = "dense"
     decoding: Literal["loss", "hamming"] = "loss"
-    code_size: int | None = None
-    random_state: int | np.random.RandomState | None = None
-
-    _parameter_constraints = BankClassifier._parameter_constraints | {
-        "code": [StrOptions({"dense", "sparse"}), "array-like"],
-        "decoding": [StrOptions({"loss", "hamming"})],
-        "code_size": [Interval(Integral, 1, None, closed="left"), None],
-        "random_state": ["random_state"],
-    }
+    code_size: Count | None = None
+    random_state: Seed = None
 
     def _code(self, sample: Sample) -> np.ndarray:
         n = sample.n_classes

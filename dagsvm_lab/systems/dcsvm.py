@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from ..graphs import Cost, DecisionGraph, costs
 from ..machines import pair_code
@@ -114,16 +114,11 @@ class DCSVC(BankClassifier):
     (['a', 'd'], [2, 2])
     """
 
-    threshold: float = 0.0
+    threshold: Annotated[float, Interval(Real, 0, 0.5, closed="left")] = 0.0
     prefer: Literal["balance", "score"] = "balance"
     scale_pairs: bool = False
 
     _saved = ("predictions_table_",)
-    _parameter_constraints = BankClassifier._parameter_constraints | {
-        "threshold": [Interval(Real, 0, 0.5, closed="left")],
-        "prefer": [StrOptions({"balance", "score"})],
-        "scale_pairs": ["boolean"],
-    }
 
     def _code(self, sample: Sample) -> np.ndarray:
         return pair_code(sample.n_classes)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
 from ..graphs import DecisionGraph
 from ..machines import pair_code, pair_index
 from .base import BankClassifier, Sample
+from .declared import Array, Seed
 
 
 def node_place(i: int, j: int, n: int) -> tuple[int, int]:
@@ -90,15 +90,10 @@ class DAGSVC(BankClassifier):
     [2, 2]
     """
 
-    order: Sequence[Any] | np.ndarray | str | None = None
-    random_state: int | np.random.RandomState | None = None
+    order: Literal["random"] | Array | None = None
+    random_state: Seed = None
 
     _saved = ("_list_",)
-    _parameter_constraints = BankClassifier._parameter_constraints | {
-        "order": ["array-like", StrOptions({"random"}), None],
-        "random_state": ["random_state"],
-    }
-
     order_ = property(lambda self: self.classes_[self._list_], doc="The list, as class labels.")
 
     def _settle(self, sample: Sample) -> None:

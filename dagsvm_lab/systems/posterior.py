@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..graphs import Ballot, largest, votes, won
 from ..kernels import EXTREME
 from ..machines import pair_code, rest_code
-from .base import POSITIVE, BankClassifier, Sample
+from .base import BankClassifier, Sample
+from .declared import Count, Positive
 
 CHUNK = 256  # rows whose distances to all others are held at once
 READINGS = {  # what a machine is told of a row with soft label y (Eq. 2), whose own class has the sign s
@@ -143,13 +142,6 @@ def neighbourhood(sample: Sample, n_classes: int, k: int, bandwidth: float | Non
     return found
 
 
-SOFT = {
-    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    "among": [StrOptions({"pair", "all"})],
-    "reading": [StrOptions(set(READINGS))],
-}
-
-
 def soft_words(est: Any) -> str:
     """What a bank says of the soft labels that `est` gives its machines (`Bank.labels`)."""
     width = getattr(est, "bandwidth", None)
@@ -190,15 +182,10 @@ class PosteriorSVC(BankClassifier):
     """
 
     strategy: Literal["ovo", "ovr"] = "ovo"
-    n_neighbors: int = 11
+    n_neighbors: Count = 11
     among: Literal["pair", "all"] = "pair"
     reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
-    bandwidth: float | None = None
-
-    _parameter_constraints = BankClassifier._parameter_constraints | SOFT | {
-        "strategy": [StrOptions({"ovo", "ovr"})],
-        "bandwidth": [POSITIVE, None],
-    }  # fmt: skip
+    bandwidth: Positive | None = None
 
     def _code(self, sample: Sample) -> np.ndarray:
         n = sample.n_classes

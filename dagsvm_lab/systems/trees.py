@@ -7,17 +7,18 @@ goes to both children. Only the machines that the tree uses are kept.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
-from typing import Any, Literal
+from numbers import Real
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from ..graphs import DecisionGraph
 from ..machines import pair_code, pair_index
 from .base import BankClassifier, Sample
-from .posterior import SOFT, soft_special, soft_words
+from .declared import Count, Seed
+from .posterior import soft_special, soft_words
 
 PAIRS = ("centre", "fisher", "closest", "random")
 
@@ -127,26 +128,15 @@ class BinaryTreeSVC(TreeClassifier):
 
     pair: Literal["centre", "fisher", "closest", "random"] = "centre"
     posterior: bool = False
-    n_neighbors: int = 11
+    n_neighbors: Count = 11
     among: Literal["pair", "all"] = "pair"
-    band: float = 0.0
-    follow: float = 0.0
+    band: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
+    follow: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.0
     reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
     routing: Literal["samples", "classes"] = "samples"
     retrain: bool = False
-    max_nodes: int = 200_000
-    random_state: int | np.random.RandomState | None = None
-
-    _parameter_constraints = BankClassifier._parameter_constraints | SOFT | {
-        "pair": [StrOptions(set(PAIRS))],
-        "posterior": ["boolean"],
-        "band": [Interval(Real, 0, None, closed="left")],
-        "follow": [Interval(Real, 0, 1, closed="both")],
-        "routing": [StrOptions({"samples", "classes"})],
-        "retrain": ["boolean"],
-        "max_nodes": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }  # fmt: skip
+    max_nodes: Count = 200_000
+    random_state: Seed = None
 
     def _settle(self, sample: Sample) -> None:
         if self.retrain and self.routing != "classes":
@@ -281,11 +271,6 @@ class DecisionTreeSVC(TreeClassifier):
 
     separate: Literal["one", "many"] = "one"
     distance: Literal["euclidean", "mahalanobis"] = "euclidean"
-
-    _parameter_constraints = BankClassifier._parameter_constraints | {
-        "separate": [StrOptions({"one", "many"})],
-        "distance": [StrOptions({"euclidean", "mahalanobis"})],
-    }
 
     def _settle(self, sample: Sample) -> None:
         self._splits_ = self._splits(class_distances(sample, self.distance))

@@ -35,11 +35,6 @@ class MaxWinsSVC(BankClassifier):
     break_ties: bool = False
     scale_pairs: bool = False
 
-    _parameter_constraints = BankClassifier._parameter_constraints | {
-        "break_ties": ["boolean"],
-        "scale_pairs": ["boolean"],
-    }
-
     def _code(self, sample: Sample) -> np.ndarray:
         return pair_code(sample.n_classes)
 
@@ -48,11 +43,6 @@ class MaxWinsSVC(BankClassifier):
 
     def tied(self, X) -> np.ndarray:
         """Tell the rows whose most votes go to more than one class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
 
         Returns
         -------
@@ -94,7 +84,6 @@ class AndGateSVC(MaxWinsSVC):
     unclassified_label: Any = None
 
     _saved = ("unclassified_share_",)
-    _parameter_constraints = MaxWinsSVC._parameter_constraints | {"unclassified_label": "no_validation"}
 
     def _study(self, sample: Sample) -> None:
         self.unclassified_share_ = float(np.average(self._unclassified(sample.X), weights=sample.mass))
@@ -107,11 +96,6 @@ class AndGateSVC(MaxWinsSVC):
 
     def unclassified(self, X) -> np.ndarray:
         """Tell the rows that no class wins outright.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
 
         Returns
         -------

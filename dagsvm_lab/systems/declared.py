@@ -1,0 +1,91 @@
+"""What an estimator's declaration says, said once: types become checks, a parent's documentation its children's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from inspect import cleandoc, isfunction, signature
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+Finite = Annotated[float, Interval(Real, None, None, closed="neither")]
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Natural = Annotated[int, Interval(Integral, 0, None, closed="left")]
+Limit = Annotated[int, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})]
+Verbosity = Annotated[int, "verbose"]
+Folds = Annotated[Any, "cv_object"]
+Array = Annotated[Any, "array-like"]
+Seed = Annotated[int | np.random.RandomState | None, "random_state"]
+PLAIN = {bool: "boolean", int: Integral, float: Real, type(None): None, dict: dict}
+
+SHARED = ("Parameters", "Attributes")  # sections of a docstring that a subclass inherits
+ROWS = """
+Parameters
+----------
+X : array-like of shape (n_samples, n_features)
+    Rows, or their kernel values with the training rows if the kernel is precomputed.
+
+Returns
+"""
+
+
+@cache
+def constraints(cls: type) -> dict[str, Any]:
+    """scikit-learn's `_parameter_constraints`, from the types of the parameters of `cls`."""
+
+    def of(hint: Any) -> list:
+        origin, parts = get_origin(hint), get_args(hint)
+        if origin is Annotated:
+            return list(parts[1:])
+        if origin is Literal:
+            return [StrOptions(set(parts))]
+        if origin in (Union, type(int | None)):
+            return [c for part in parts for c in of(part)]
+        return [callable] if hint is Callable or origin is Callable else [PLAIN[hint]]
+
+    hints = get_type_hints(cls, include_extras=True)
+    return {name: "no_validation" if hints[name] is Any else of(hints[name]) for name in signature(cls).parameters}
+
+
+class Declared:
+    """A class attribute: the constraints of the class that it is looked up on."""
+
+    def __get__(self, instance: Any, owner: type) -> dict[str, Any]:
+        return constraints(owner)
+
+
+def inherited(doc: str, parent: str) -> str:
+    """The docstring `doc` with the entries of its parent's Parameters and Attributes before its own."""
+
+    def split(text: str) -> dict[str, str]:
+        title, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", "\n\n" + cleandoc(text) + "\n")
+        return {"": title.strip()} | dict(zip(parts[::2], (part.rstrip() for part in parts[1::2]), strict=True))
+
+    def entries(section: str) -> dict[str, str]:
+        return {e.split(" :")[0]: e.rstrip() for e in re.split(r"\n(?=\S)", section) if e}
+
+    own, theirs = split(doc), split(parent)
+    for name in SHARED:
+        merged = entries(theirs.get(name, "")) | entries(own.pop(name, ""))
+        if merged:
+            own[name] = "\n".join(merged.values())
+    rank = ["", *SHARED]
+    names = sorted(own, key=lambda name: rank.index(name) if name in rank else len(rank))
+    return "\n\n".join(f"{name}\n{'-' * len(name)}\n{own[name]}" if name else own[name] for name in names) + "\n"
+
+
+def document(cls: type, root: type) -> None:
+    """Complete the docstrings of `cls`, a subclass of `root`: its parent's entries, and X for methods of rows alone."""
+    parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, root)), None)
+    if cls.__doc__ and parent:
+        cls.__doc__ = inherited(cls.__doc__, parent)
+    for method in vars(cls).values():
+        if isfunction(method) and list(signature(method).parameters) == ["self", "X"] and method.__doc__:
+            text = cleandoc(method.__doc__)
+            if "Parameters\n" not in text:
+                method.__doc__ = text.replace("\nReturns\n", ROWS, 1)
