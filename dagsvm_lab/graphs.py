@@ -56,22 +56,11 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
 
 
 class Graph:
-    """What every graph offers: which machines it asks, and the answers to rows whose machine outputs are known."""
+    """Which machines are asked, and what their answers mean.
 
-    n_machines: int
-    machines_used: np.ndarray
-
-    def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        """Labels, paths and scores of a batch whose machine outputs are `f` (n_samples, n_machines)."""
-        raise NotImplementedError
-
-    def labels(self, f: np.ndarray) -> np.ndarray:
-        """The labels of `run` alone."""
-        raise NotImplementedError
-
-    def walk(self, walker: Walker) -> int:
-        """The label of one row, asking only the machines that it needs; raises `Unsure` where blocks must decide."""
-        raise NotImplementedError
+    Every graph has `run(f)` -> (labels, paths, scores) for rows with machine outputs f, `labels(f)`, `walk(walker)`
+    -> the label of one row from the machines that it needs (`Bank.walker`), `n_machines` and `machines_used`.
+    """
 
 
 class DecisionGraph(Graph):
@@ -102,16 +91,8 @@ class DecisionGraph(Graph):
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        root: Hashable,
-        rule: Rule,
-        members: Callable[[Any], Iterable[int]],
-        *,
-        n_classes: int,
-        n_machines: int,
-        max_nodes: int = 1_000_000,
-    ) -> None:
+    def __init__(self, root: Hashable, rule: Rule, members: Callable[[Any], Iterable[int]], *,
+                 n_classes: int, n_machines: int, max_nodes: int = 1_000_000) -> None:  # fmt: skip
         self.n_classes, self.n_machines, self.max_nodes = n_classes, n_machines, max_nodes
         self._rule, self._members = rule, members
         self._index: dict[Hashable, int] = {}
@@ -183,11 +164,7 @@ class DecisionGraph(Graph):
             self._open(np.array(list(self._ahead)))
         return self
 
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes made so far, leaves included."""
-        return len(self._index)
-
+    n_nodes = property(lambda self: len(self._index), doc="Number of nodes made so far, leaves included.")
     machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
     left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < cut, -1 if not made.")
     right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= cut, -1 if not made.")
@@ -298,15 +275,8 @@ class Ballot(Graph):
     elect: Decode | None = None
     by_sign: bool = False  # whether the signs of f alone settle the election
 
-    @property
-    def n_machines(self) -> int:
-        """Number of machines, all of which are asked."""
-        return len(self.code)
-
-    @property
-    def machines_used(self) -> np.ndarray:
-        """All machines."""
-        return np.arange(len(self.code))
+    n_machines = property(lambda self: len(self.code), doc="Number of machines, all of which are asked.")
+    machines_used = property(lambda self: np.arange(len(self.code)), doc="All machines.")
 
     def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         """Labels, paths and scores of a batch whose machine outputs are `f`."""
