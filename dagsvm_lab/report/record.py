@@ -108,7 +108,7 @@ class Record:
         show(table.loc[:, (table != "").any() | table.columns.isin(["claim", "as written"])])
 
     def cells(self, id: str, layout: str = "long", reading: str | None = None) -> None:
-        """Show a published table beside the recorded and this run's; layout="matrix" has the paper's own shape."""
+        """Show a published table beside recorded and fresh; "matrix" has a row a first key, "rows" a row a key."""
         specs = [c for c in self.paper.tables if c.id == id and reading in (None, c.reading)]
         if not specs:
             raise KeyError(f"{self.key} has no table of cells {id!r}")
@@ -116,9 +116,9 @@ class Record:
             judged, fresh = (spec.against(t.get(spec.table)) for t in (self.tables, Tables(self.folder)))
             caption = f"{spec.place}, {spec.reading}"
             digits = {column: decimals(spec.printed[column].dropna()) for column in spec.columns}
-            if layout == "matrix":
+            if layout in ("matrix", "rows"):
                 said = f"{caption}: measured (published)"
-                show(matrix(judged, spec.keys[0], digits), caption=said)
+                show(matrix(judged, spec.keys[0] if layout == "matrix" else spec.keys, digits), caption=said)
                 continue
             judged = judged.rename(columns={"measured": "recorded"})
             judged.insert(len(judged.columns) - 1, "fresh", fresh["measured"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import pandas as pd
@@ -82,15 +82,16 @@ def show(df: pd.DataFrame, precision: int | Mapping[str, int] = 2, caption: str 
     display(Table(df, precision, caption))
 
 
-def matrix(long: pd.DataFrame, index: str, digits: Mapping[str, int]) -> pd.DataFrame:
+def matrix(long: pd.DataFrame, index: str | Sequence[str], digits: Mapping[str, int]) -> pd.DataFrame:
     """Pivot judged cells to the paper's layout: "measured (published) sign", a row for each value of `index`.
 
-    The columns are the other keys with the quantity, in the order in which they come.
+    `index` is a key or several. The columns are the other keys with the quantity, in the order in which they come.
     """
-    others = [c for c in long.columns if c not in (index, "published", "measured", "verdict")]
-    out: dict[str, dict[str, str]] = {}
+    index = [index] if isinstance(index, str) else list(index)
+    others = [c for c in long.columns if c not in (*index, "published", "measured", "verdict")]
+    out: dict[tuple, dict[str, str]] = {}
     for row in long.to_dict("records"):
-        d = digits.get(row["quantity"], 2)
+        d, key = digits.get(row["quantity"], 2), tuple(str(row[name]) for name in index)
         text = f"{number(row['measured'], d) or '-'} ({number(row['published'], d)}) {SIGNS[row['verdict']]}"
-        out.setdefault(str(row[index]), {})[" ".join(str(row[c]) for c in others)] = text
-    return pd.DataFrame(out).T.fillna("").rename_axis(index).reset_index()
+        out.setdefault(key, dict(zip(index, key, strict=True)))[" ".join(str(row[c]) for c in others)] = text
+    return pd.DataFrame(out.values()).fillna("")
