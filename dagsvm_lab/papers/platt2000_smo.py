@@ -28,9 +28,7 @@ class Trained(NamedTuple):
     evaluations: int
 
 
-def smo1998(
-    K: np.ndarray, y: np.ndarray, C: float, tol: float = 1e-3, eps: float = 1e-3, seed: int = 0
-) -> Trained:
+def smo1998(K: np.ndarray, y: np.ndarray, C: float, tol: float = 1e-3, eps: float = 1e-3, seed: int = 0) -> Trained:
     """Train one machine on rows with kernel matrix K and labels y, by the 1998 program with its two heuristics.
 
     Parameters
