@@ -20,6 +20,7 @@ from .solvers.bank import solve_bank
 from .solvers.dual import Duals
 
 ROWS, EDGE = 240, 8  # rows evaluated at a time, and how many more on both sides, where BLAS may round otherwise
+OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
 DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
 FEW = 256  # support vectors up to which outputs are always float64
@@ -88,17 +89,23 @@ class Bank:
             parts = self._whole if machines is None else self._outputs(np.atleast_1d(machines))
             bias = self.bias if machines is None else self.bias[np.atleast_1d(machines)]
             out = np.tile(bias, (len(X), 1))
+            height = self.height
 
             def fill(start: int) -> None:
-                block = X[np.clip(np.arange(start - EDGE, start + ROWS + EDGE), 0, len(X) - 1)]
+                block = X[np.clip(np.arange(start - EDGE, start + height + EDGE), 0, len(X) - 1)]
                 with np.errstate(over="ignore", invalid="ignore"):
                     for columns, output in parts:
-                        out[start : start + ROWS, columns] += output(block)[: len(X) - start]
+                        out[start : start + height, columns] += output(block)[: len(X) - start]
 
-            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(k) for k in range(0, len(X), ROWS))
+            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(k) for k in range(0, len(X), height))
         if not np.isfinite(out).all():
             raise ValueError(f"outputs for inputs up to {np.abs(X).max():.1e} are not finite: scale the inputs")
         return out
+
+    @property
+    def height(self) -> int:
+        """Rows evaluated at a time."""
+        return ROWS if len(self.bias) * ROWS <= OUTPUTS else 16
 
     def _outputs(self, machines: np.ndarray) -> list[tuple[slice, Outputs]]:
         coef = self.coef[machines]
@@ -189,16 +196,19 @@ class Outputs:
             self.rows = Rows(vectors, kernel, dtype)
             self._weigh(slices, coef, used, dtype)
             # some BLAS kernels round the columns of a float32 product differently: then float64 it is
-            probes = [self(np.repeat(vectors[[k]], ROWS + 2 * EDGE, axis=0)) for k in (0, -1)]
+            probes = [self(np.repeat(vectors[[k]], bank.height + 2 * EDGE, axis=0)) for k in (0, -1)]
             if all((probe == probe[0]).all() for probe in probes):
                 break
 
     def _weigh(self, slices: list[slice], coef: csr_matrix, used: np.ndarray, dtype) -> None:
-        self.pieces = []
+        self.pieces, columns = [], coef.tocsc()[:, used]
         for part in slices:
-            block = coef[:, used[part]]
-            machines = np.flatnonzero(np.diff(block.indptr))
-            self.pieces.append((part, machines, block[machines].toarray().astype(dtype)))
+            ends = columns.indptr[part.start : part.stop + 1]
+            inside = slice(ends[0], ends[-1])
+            machines, row = np.unique(columns.indices[inside], return_inverse=True)
+            weights = np.zeros((len(machines), part.stop - part.start), dtype)
+            weights[row, np.repeat(np.arange(weights.shape[1]), np.diff(ends))] = columns.data[inside]
+            self.pieces.append((part, machines, weights))
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         total = np.zeros((self.n_machines, len(X)))
@@ -366,7 +376,7 @@ def train(
 
 def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable | None = None) -> Duals:
     """The duals of a coding matrix on rows of classes `codes`; arguments as of `train`."""
-    t, c = np.nonzero(code)
+    t, c = np.divmod(np.flatnonzero(code != 0), code.shape[1])
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
     n = np.diff(first)[c]
