@@ -8,7 +8,7 @@ import pytest
 from dagsvm_lab import DAGSVC, ConformalDAGSVC, load
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
-from dagsvm_lab.systems.conformal import FEWEST, outside, parts_of, ranges
+from dagsvm_lab.systems.plan import FEWEST, outside, parts_of, ranges
 
 SETTINGS = dict(C=8, gamma=1.0)
 
