@@ -126,6 +126,14 @@ def _(t):
     return t["depth"].query("case == 'halving'").eval("2.0 ** (depth - 1) < n_classes")
 
 
+def _asked(t: Tables, reading: str, method: str) -> pd.Series:
+    return t["cost"].query("reading == @reading and method == @method")
+
+
+both("don-machines", "section 2.3", "One-versus-one asks k(k-1)/2 machines.", kind="definition",
+     rule=lambda t, r: _asked(t, r, "ovo").eval("steps == classes * (classes - 1) / 2"))  # fmt: skip
+both("don-dag-steps", "section 2.3", "DAGSVM asks exactly k - 1 machines.", kind="definition",
+     rule=lambda t, r: _asked(t, r, "dagsvm").eval("steps == classes - 1"))  # fmt: skip
 both("don-bushier", "section 3.1", "Score first may give bushier trees (more nodes, on some set).",
      lambda t, r: some(shapes(t, r, "nodes") > 0))  # fmt: skip
 both("don-balance-speed", "section 3.1", "Purity and balance first favours the speed of decisions.",
