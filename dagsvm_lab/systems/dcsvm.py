@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from numbers import Real
 from typing import Annotated, Literal, Self
 
@@ -55,7 +56,7 @@ def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGra
     score = np.round((table[m, i, 0] + table[m, j, 1]) / 2, 12)  # equal shares are equal, whatever their last bit
     worse = np.unique(-score, return_inverse=True)[1].astype(float)
     chosen: dict[bytes, tuple] = {}
-    waiting: dict[bytes, None] = {}
+    waiting: list[bytes] = []
 
     def choose(states: list[bytes]) -> None:
         left = np.frombuffer(b"".join(states), dtype=bool).reshape(-1, n)  # classes still possible, a row a state
@@ -65,15 +66,15 @@ def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGra
         order = worse * (n + 1) ** 2 + division if prefer == "score" else division * len(m) + worse
         order[~(left[:, i] & left[:, j])] = np.inf
         best = order.argmin(axis=1)  # the first of equals
-        for state, t, one, other in zip(states, best.tolist(), left & to_j[best], left & to_i[best], strict=True):
-            chosen[state] = ("node", t, one.tobytes(), other.tobytes())
-            waiting.update(dict.fromkeys(s for s in chosen[state][2:] if s not in chosen))
+        ones, others = ([row.tobytes() for row in left & side[best]] for side in (to_j, to_i))
+        chosen.update(zip(states, zip(repeat("node"), best.tolist(), ones, others), strict=True))
+        waiting.extend(ones + others)
 
     def rule(state: bytes) -> tuple:
         if state.count(1) == 1:
             return "leaf", state.index(1)
         if state not in chosen:
-            due = [s for s in waiting if s.count(1) > 1] or [state]
+            due = [s for s in dict.fromkeys(waiting or [state]) if s.count(1) > 1 and s not in chosen]
             waiting.clear()
             for start in range(0, len(due), step := max(1, CELLS // len(m))):
                 choose(due[start : start + step])
