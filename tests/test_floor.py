@@ -66,6 +66,8 @@ def test_constraints_are_names_and_versions_that_satisfy_pyproject(root):
 def test_constraints_cover_everything_that_is_pulled_in(root):
     from importlib.metadata import PackageNotFoundError, distribution
 
+    if distribution("jupyterlab").version != constraints(root)["jupyterlab"]:
+        pytest.skip("other versions than the pinned ones are installed, which may need other packages")
     pinned, todo, seen = constraints(root), list(requirements(root, *EXTRAS).values()), set()
     while todo:
         requirement = todo.pop()

@@ -29,7 +29,7 @@ def tally(card: pd.DataFrame) -> pd.DataFrame:
     kind = card["kind"].eq("cell").map({True: "table cells", False: "statements"})
     both = [card.assign(of=kind, reading="as written", word=card["verdict"]),
             card.assign(of=kind, reading="as inferred", word=card["inferred_verdict"])]  # fmt: skip
-    long = pd.concat(both).query("word != ''")
+    long = pd.concat(both, ignore_index=True).query("word != ''")
     counts = pd.crosstab([long["paper"], long["of"], long["reading"]], long["word"])
     counts = counts.reindex(columns=[w for w in WORDS if w in counts], fill_value=0).rename_axis(columns=None)
     titles = {key: paper.title for key, paper in papers().items()}
