@@ -1,25 +1,29 @@
 """Our solvers against their peers, in one run on the same data: LIBSVM and, where installed, oneDAL.
 
 Seconds are wall-clock, the best of some repeats; a ratio is ours over the peer's. `solvers` measures training and
-prediction, `scaling` how training time grows with the rows (Platt's Eqs. 1 and 2) and with the number of classes.
+prediction on large sets, `small` on the collection's small ones, a single row included, and `growth` how both grow
+with rows, classes and inputs. The limit of a machine is what its kernel values cost alone: a product of float32
+matrices, and exponentials.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ..datasets import load
-from ..kernels import Kernel, gamma_from_sigma
+from ..kernels import Kernel, gamma_from_sigma, one_thread
 from ..machines import pair_code, train
 from ..report.files import project_root, write_atomically
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
@@ -29,6 +33,9 @@ TARGETS = {"fit": 1.0, "fit, 2 jobs": 0.6, "fit 1-v-r": 0.3, "fit 1-v-r, 2 jobs"
 TARGETS |= {"predict, max wins": 0.1, "predict, dag": 0.1}
 SAMPLED = 20_000  # Covertype's test rows that the peers predict
 CACHE = 2000  # MB, for LIBSVM
+SMALL = ("iris", "wine", "glass", "vowel", "vehicle", "segment", "optdigits", "pendigits", "letter")
+GROWTH = {"rows": (100, 300, 1000, 3000, 10_000, 30_000, 60_000), "classes": (2, 5, 10, 20, 50, 100),
+          "inputs": (2, 8, 32, 128, 400, 800)}  # fmt: skip
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
@@ -106,16 +113,63 @@ def agreement(name: str) -> tuple[float, float]:
     return worst, violation
 
 
-def peak_memory_of_rest(name: str = "mnist") -> float:
-    """Peak memory, in GB, of a process that trains one-versus-rest on the data set."""
-    text = (
-        "import resource; from dagsvm_lab import OneVsRestSVC, load; "
-        f"d = load({name!r}, scaled=True); sigma, C = {CASES[name]!r}; "
-        "OneVsRestSVC(C=C, gamma=1 / (2 * sigma**2)).fit(d.X_train, d.y_train); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    )
-    out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    return int(out.stdout.split()[-1]) * (1 if sys.platform == "darwin" else 1024) / 1e9
+def limit(values: float, inputs: int) -> float:
+    """Seconds that so many values of a Gaussian kernel take: a float32 product and its exponentials, in cache."""
+    A, B = np.ones((256, inputs + 2), np.float32), np.zeros((inputs + 2, 256), np.float32)
+    out = np.empty((256, 256), np.float32)
+
+    def run() -> None:
+        for _ in range(20):
+            np.exp(np.matmul(A, B, out=out), out=out)
+
+    with one_thread():
+        return best(run, 0.1, 10) / (20 * out.size) * values
+
+
+def compare(X, y, T, repeats: int = 3, **settings) -> dict:
+    """Seconds of ours and LIBSVM's on rows X: fit, predict T, and one row; with ours, the machine's own limit."""
+    peer, votes, dag = SVC(cache_size=CACHE, **settings), MaxWinsSVC(**settings), DAGSVC(**settings)
+    row: dict[str, float] = {}
+    for who, est in (("libsvm", peer), ("ours", votes)):
+        est.fit(X, y)
+        row[f"fit_{who}"] = best(lambda est=est: est.fit(X, y), 4.0, repeats)
+        est.predict(T)
+        row[f"predict_{who}"] = best(lambda est=est: est.predict(T), 4.0, repeats)
+    dag.fit_over(votes.machines_, X, y).predict(T[:1])
+    for who, est in (("libsvm", peer), ("votes", votes), ("ours", dag)):
+        row[f"one_row_{who}"] = best(lambda est=est: est.predict(T[:1]), 0.2, 50)
+    bank, own = votes.machines_, np.bincount(np.unique(y, return_inverse=True)[1])
+    row["fit_limit"] = limit(float(bank.n_support @ (np.abs(bank.code) @ own)), X.shape[1])
+    row["predict_limit"] = limit(float(len(bank.support) * len(T)), X.shape[1])
+    return row
+
+
+def small(names=SMALL, repeats: int = 15) -> pd.DataFrame:
+    """Compare ours with LIBSVM on standardised sets, one job, gamma 1 / inputs, C of 1 and 100."""
+    rows = []
+    for name in names:
+        d = load(name)
+        X, y = (d.X, d.y) if d.X_train is None else (d.X_train, d.y_train)
+        X = StandardScaler().fit_transform(np.asarray(X, float))
+        T = X[np.arange(1000) % len(X)]
+        for C in (1.0, 100.0):
+            row = compare(X, y, T, repeats if len(X) < 3000 else 3, C=C, gamma=1 / X.shape[1])
+            row |= {
+                f"{what}_ratio": row[f"{what}_ours"] / row[f"{what}_libsvm"] for what in ("fit", "predict", "one_row")
+            }
+            rows.append({"dataset": name, "rows": len(X), "C": C} | row)
+    return pd.DataFrame(rows)
+
+
+def made(rows: int, classes: int, inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of normal classes, every class of the same number of rows, about one row in fifty on another's side."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(rows) % classes
+    places = rng.normal(size=(classes, min(inputs, 8)))
+    places *= 2.0 * classes**0.25 / np.sqrt(places.shape[1])
+    X = rng.normal(size=(rows, inputs))
+    X[:, : places.shape[1]] += 2.0 * places[y]
+    return X, y
 
 
 def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> pd.DataFrame:
@@ -128,18 +182,61 @@ def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> p
     sizes : sequence of int, optional
         The sizes to time; by default those of `GROWTH`.
     repeats : int, default 3
-        The fewest seconds of so many runs are kept.
+        The fewest seconds of at most so many runs are kept; one run, where runs are long.
     seed : int, default 0
         Seed of the made data.
 
     Returns
     -------
     DataFrame
-        One row a size: over, size, and seconds of ours and libsvm's: fit_ours, fit_libsvm, predict_ours (Max Wins,
-        1,000 rows), predict_libsvm, one_row_ours (DAG), one_row_votes, one_row_libsvm; memory_ours, memory_libsvm
-        in MB (peak of the fit above the data).
+        One row a size: over, size, and seconds of ours and LIBSVM's: fit_ours, fit_libsvm, predict_ours (Max Wins,
+        1,000 rows), predict_libsvm, one_row_ours (DAG), one_row_votes, one_row_libsvm, fit_limit and predict_limit (the
+        machine's own, see `limit`), and memory_ours and memory_libsvm in MB: the peak of a fit above what was there
+        (not a number where processes cannot fork).
     """
-    raise NotImplementedError("comes with the next commits")
+    if over not in GROWTH:
+        raise ValueError(f"over must be one of {', '.join(GROWTH)}, not {over!r}")
+    rows = []
+    for size in GROWTH[over] if sizes is None else sizes:
+        shape = {"rows": (size, 10, 16), "classes": (30 * size, size, 16), "inputs": (2000, 10, size)}[over]
+        X, y = made(*shape, seed)
+        T, settings = made(1000, *shape[1:], seed)[0], dict(C=10.0, gamma=0.5 / shape[2])
+        row = {"over": over, "size": size} | compare(X, y, T, repeats, **settings)
+        for who, family in (("ours", MaxWinsSVC), ("libsvm", SVC)):
+            row[f"memory_{who}"] = peak_memory(partial(family(**settings).fit, X, y))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def peak_memory(run: Callable[[], object]) -> float:
+    """MB of memory that `run` needs at its peak, above what is there before it; measured in a process of its own."""
+    try:
+        context = get_context("fork")
+    except ValueError:
+        return float("nan")
+    here, there = context.Pipe()
+
+    def child() -> None:
+        before = memory()
+        run()
+        there.send(memory() - before)
+
+    process = context.Process(target=child)
+    process.start()
+    there.close()
+    try:
+        return here.recv()
+    except EOFError:  # it ran out of memory
+        return float("nan")
+    finally:
+        process.join()
+
+
+def memory() -> float:
+    """MB of this process's memory, at its peak so far."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
@@ -158,28 +255,32 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(what: str = "solvers") -> int:
-    """Exit code 0; prints the table of `what` as it grows, and writes it as CSV to runs/bench."""
+    """Print the tables of `what` as they grow, and write them as CSV to runs/bench; return 0."""
     folder = project_root() / "runs" / "bench"
 
     def keep(table: pd.DataFrame, name: str) -> None:
         write_atomically(folder / f"{name}.csv", lambda part: table.to_csv(part, index=False))
+        print(table.round(4).to_string(index=False, na_rep=""), flush=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if what == "scaling":
-            from ..protocols.platt2000_training import pair_times, system_times
-
-            table = pd.concat([pair_times([500, 1000, 2000, 4000, 8000]), system_times(range(2, 8), 3000)])
-            keep(table, "scaling")
-            print(table.round(3).to_string(index=False))
+        if what == "growth":
+            for over in GROWTH:
+                keep(growth(over), f"growth_{over}")
+            return 0
+        if what == "small":
+            table = small()
+            keep(table, "small")
+            ratios = table[["fit_ratio", "predict_ratio", "one_row_ratio"]]
+            print("geometric means:", np.exp(np.log(ratios).mean()).round(2).to_dict())
             return 0
         rows: list[dict] = []
         for name in CASES:
             rows += measure(name)
-            table = judged(pd.DataFrame(rows))
-            keep(table, "solvers")
-            print(table[table["dataset"] == name].round(3).to_string(index=False, na_rep=""), flush=True)
+            keep(judged(pd.DataFrame(rows)), "solvers")
             print("{}: objectives within {:.1e} of LIBSVM's, largest violation {:.1e}".format(name, *agreement(name)))
-    print(f"one-versus-rest on mnist: {peak_memory_of_rest():.1f} GB at its peak")
+    d, (sigma, C) = load("mnist", scaled=True), CASES["mnist"]
+    rest = OneVsRestSVC(C=C, gamma=gamma_from_sigma(sigma))
+    print(f"one-versus-rest on mnist: {peak_memory(lambda: rest.fit(d.X_train, d.y_train)) / 1000:.1f} GB at its peak")
     print("oneDAL: not installed" if onedal() is None else "oneDAL: scikit-learn-intelex")
     return 0

@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("scorecard", help="verdict on every claim of the papers").set_defaults(run=_scorecard)
     bench = commands.add_parser("bench", help="time our solvers against LIBSVM")
-    bench.add_argument("what", choices=("solvers", "scaling"), nargs="?", default="solvers")
+    bench.add_argument("what", choices=("solvers", "small", "growth"), nargs="?", default="solvers")
     bench.set_defaults(run=_bench)
     return parser
 
