@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.report import scorecard as sc
 from dagsvm_lab.report import verdicts as v
 from dagsvm_lab.report.claims import INFERRED, Outcome, Paper, Tables, three
@@ -127,7 +128,7 @@ def test_the_command_writes_what_it_counts_and_sees_what_is_stale(paper, folder,
     del paper.claims["misspelt"]
     monkeypatch.setattr(sc, "papers", lambda: {paper.key: paper})
     readme = folder / "README.md"
-    readme.write_text(f"before\n{sc.BEGIN}\nold\n{sc.END}\nafter\n")
+    readme.write_text("before\n<!-- scorecard -->\nold\n<!-- /scorecard -->\nafter\n")
     assert sc.main(check=True, root=folder) == 1
     assert sc.main(root=folder) == 0
     assert sc.main(check=True, root=folder) == 0
@@ -168,3 +169,17 @@ def test_matrix_has_the_papers_layout():
 def test_a_record_refuses_an_unknown_profile(tmp_path):
     with pytest.raises(ValueError, match="fulll"):
         Record("01_platt2000", out_dir=tmp_path, profile="fulll")
+
+
+def test_findings_are_computed_from_tables_and_left_out_without_them(tmp_path):
+    assert findings(tmp_path) == []
+    (tmp_path / "04_don2018").mkdir()
+    variants = ["the Id among the inputs", "without the Id", "nothing but the Id"]
+    rows = pd.DataFrame({"dataset": "glass", "variant": variants, "one-versus-one, %": [91.2, 70.4, 97.6]})
+    rows.to_csv(tmp_path / "04_don2018" / "three_sets.csv", index=False)
+    (tmp_path / "02_yu2011").mkdir()
+    rows = pd.DataFrame({"dataset": ["iris", "vowel"], "unsettled": [0, 21], "n_test": [54, 420]})
+    rows.to_csv(tmp_path / "02_yu2011" / "chosen_orders.csv", index=False)
+    glass, order = findings(tmp_path)
+    assert "91 %" in glass and "70 %" in glass and "98 %" in glass
+    assert "0.0 to 5.0 %" in order

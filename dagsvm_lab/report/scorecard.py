@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..papers.findings import findings
 from .claims import Tables, papers
 from .files import project_root, write_atomically
 from .tables import SIGNS
@@ -15,7 +16,6 @@ COLUMNS = ["paper", "id", "place", "kind", "statement", "published", "measured",
            "inferred_verdict"]  # fmt: skip
 GREYS = ("#d0d0d0", "#e2e2e2", "#c0c0c0", "#8c8c8c", "#f2f2f2")
 COLOURS = dict(zip(WORDS, ("#0072b2", "#56b4e9", "#f0e442", "#d55e00") + GREYS, strict=True))
-BEGIN, END = "<!-- scorecard -->", "<!-- /scorecard -->"
 
 
 def scorecard(figures: Path) -> pd.DataFrame:
@@ -38,18 +38,21 @@ def tally(card: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(check: bool = False, root: Path | None = None) -> int:
-    """0 after writing figures/scorecard.* and README's table; with `check`, 1 if csv or README are out of date."""
+    """Write figures/scorecard.* and README's table and findings; with `check`, return 1 if they are out of date."""
     root = root or project_root()
     figures, readme = root / "figures", root / "README.md"
     card = scorecard(figures)
     counts = tally(card)
     text = {figures / "scorecard.csv": card.to_csv(index=False, lineterminator="\n")}
     page = readme.read_text(encoding="utf-8") if readme.is_file() else ""
-    if BEGIN in page and END in page:
-        head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
-        text[readme] = f"{head}{BEGIN}\n{_markdown(counts)}\n{END}{tail}"
-    else:
-        print(f"README.md has no {BEGIN} ... {END}: its table is not written")
+    parts = {"scorecard": _markdown(counts), "findings": "\n".join(f"- {said}" for said in findings(figures))}
+    for name, part in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        if begin in page and end in page:
+            page = f"{page.partition(begin)[0]}{begin}\n{part}\n{end}{page.partition(end)[2]}"
+            text[readme] = page
+        else:
+            print(f"README.md has no {begin} ... {end}: this part is not written")
     if check:
         stale = [path for path, new in text.items() if not path.is_file() or path.read_text("utf-8") != new]
         print("".join(f"{path.name} is out of date: run dagsvm-lab scorecard\n" for path in stale), end="")

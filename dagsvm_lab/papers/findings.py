@@ -1,0 +1,84 @@
+"""What a reader would repeat to a colleague: sentences whose every number comes from the recorded tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..report.claims import NotRecordedError, Tables
+
+Finding = Callable[[Callable[[str], Tables]], str]
+
+
+def vacuous(at: Callable[[str], Tables]) -> str:
+    """Say what Platt's bound promises beside what a held-out set does."""
+    rows = at("01_platt2000")["promises"].dropna(subset=["value"])
+    wide = rows.pivot_table("value", "dataset", "promise")
+    bound = wide.filter(like="Theorem 1").min(axis=1)
+    name = bound.idxmin()
+    held, true = (wide.loc[name].filter(like=what).iloc[0] for what in ("binomial", "true error"))
+    return (
+        "**A bound that says nothing, and one that does.** Where Theorem 1 of Platt et al. is smallest "
+        f"({_title(name)}) it promises an error below {100 * bound[name]:,.0f} %; a held-out set promises "
+        f"{100 * held:.1f} %, and the error is {100 * true:.1f} %."
+    )
+
+
+def order(at: Callable[[str], Tables]) -> str:
+    """Say how little the order of a decision DAG can matter."""
+    rows = at("02_yu2011")["chosen_orders"].groupby("dataset", sort=False)[["unsettled", "n_test"]].mean()
+    share = 100 * rows["unsettled"] / rows["n_test"]
+    return (
+        "**Order hardly matters.** Most rows get the same answer whatever the order of the DAG's list: all but "
+        f"{share.min():.1f} to {share.max():.1f} % on the six sets of Yu et al. No order can gain more than these rows."
+    )
+
+
+def row_number(at: Callable[[str], Tables]) -> str:
+    """Say what Glass was classified by."""
+    rows = at("04_don2018")["three_sets"].query("dataset == 'glass'").set_index("variant")["one-versus-one, %"]
+    return (
+        "**Glass is classified by its row number.** With the Id column among the inputs, as Rathgamage Don and Iacob must "
+        f"have had it, {rows['the Id among the inputs']:.0f} % are right; without it {rows['without the Id']:.0f} %; by the "
+        f"Id alone {rows['nothing but the Id']:.0f} %."
+    )
+
+
+def zones(at: Callable[[str], Tables]) -> str:
+    """Say what explains Covertype's error."""
+    tables = at("01_platt2000")
+    plain, coded = (
+        tables[name].set_index(["dataset", "method"])["error_pct"] for name in ("table1", "table1_inferred")
+    )
+    return (
+        "**Forty soil types were probably not forty inputs.** Platt et al. print 29.2 % error for DAGSVM on Covertype. One "
+        f"input a soil type gives {plain['covertype', 'dagsvm']:.1f} %; the Forest Service's climate and geology zones in "
+        f"their place, with nothing fitted, {coded['covertype', 'dagsvm']:.1f} %."
+    )
+
+
+def values(at: Callable[[str], Tables]) -> str:
+    """Say what reading the value of an answer saves."""
+    rows = at("05_head_to_head")["conformal_summary"].set_index("what")["value"]
+    return (
+        "**The value of an answer says more than its sign.** A graph that strikes off every class whose range does not "
+        f"hold the value needs {100 * rows['ratio']:.0f} % of DAGSVM's kernel values in the mean of {rows['sets']:.0f} sets."
+    )
+
+
+FINDINGS: tuple[Finding, ...] = (row_number, order, zones, vacuous, values)
+
+
+def findings(figures: Path) -> list[str]:
+    """Collect the sentences whose tables are recorded below `figures`."""
+    said = []
+    for finding in FINDINGS:
+        try:
+            said.append(finding(lambda key: Tables(figures / key)))
+        except NotRecordedError:
+            continue
+    return said
+
+
+def _title(name: str) -> str:
+    return name.upper() if name == "usps" else name.capitalize()
