@@ -38,9 +38,9 @@ def row_number(at: Callable[[str], Tables]) -> str:
     """Say what Glass was classified by."""
     rows = at("04_don2018")["three_sets"].query("dataset == 'glass'").set_index("variant")["one-versus-one, %"]
     return (
-        "**Glass is classified by its row number.** With the Id column among the inputs, as Rathgamage Don and Iacob must "
-        f"have had it, {rows['the Id among the inputs']:.0f} % are right; without it {rows['without the Id']:.0f} %; by the "
-        f"Id alone {rows['nothing but the Id']:.0f} %."
+        "**Glass is classified by its row number.** With the Id column among the inputs, as Rathgamage Don and Iacob "
+        f"must have had it, {rows['the Id among the inputs']:.0f} % are right; without it "
+        f"{rows['without the Id']:.0f} %; by the Id alone {rows['nothing but the Id']:.0f} %."
     )
 
 
@@ -51,9 +51,9 @@ def zones(at: Callable[[str], Tables]) -> str:
         tables[name].set_index(["dataset", "method"])["error_pct"] for name in ("table1", "table1_inferred")
     )
     return (
-        "**Forty soil types were probably not forty inputs.** Platt et al. print 29.2 % error for DAGSVM on Covertype. One "
-        f"input a soil type gives {plain['covertype', 'dagsvm']:.1f} %; the Forest Service's climate and geology zones in "
-        f"their place, with nothing fitted, {coded['covertype', 'dagsvm']:.1f} %."
+        "**Forty soil types were probably not forty inputs.** Platt et al. print 29.2 % error for DAGSVM on Covertype. "
+        f"One input a soil type gives {plain['covertype', 'dagsvm']:.1f} %; the Forest Service's climate and geology "
+        f"zones in their place, with nothing fitted, {coded['covertype', 'dagsvm']:.1f} %."
     )
 
 
@@ -62,7 +62,8 @@ def values(at: Callable[[str], Tables]) -> str:
     rows = at("05_head_to_head")["conformal_summary"].set_index("what")["value"]
     return (
         "**The value of an answer says more than its sign.** A graph that strikes off every class whose range does not "
-        f"hold the value needs {100 * rows['ratio']:.0f} % of DAGSVM's kernel values in the mean of {rows['sets']:.0f} sets."
+        f"hold the value needs {100 * rows['ratio']:.0f} % of DAGSVM's kernel values in the mean of "
+        f"{rows['sets']:.0f} sets."
     )
 
 
