@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from ..graphs import DecisionGraph
 from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
-from .base import BankClassifier, Sample, for_every_C
+from .base import BankClassifier, Sample
 from .declared import Array, Folds, Positive, Seed
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
@@ -207,14 +207,15 @@ class AdaptiveDAGSVC(BankClassifier):
             The grid, sorted, and the share of rows that the folds' machines answer rightly at each C.
         """
         Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
-        folds, right, code = self.cv, np.zeros(len(Cs)), pair_code(2)
+        folds, right, code = self.cv, np.zeros(len(Cs)), np.repeat(pair_code(2), len(Cs), axis=0)
         if isinstance(folds, int):
             most = min(folds, int(np.bincount(y).min()))
             folds = StratifiedKFold(most, shuffle=True, random_state=self.random_state)
         for fit, held in check_cv(folds, y, classifier=True).split(X, y):
             columns = fit if kernel.name == "precomputed" else slice(None)
             sample = Sample(X[fit][:, columns], y[fit], kernel, None, None)
-            f = for_every_C(self, sample, code, Cs).decision(X[held][:, columns])
+            bank = self._train(sample, code, C=Cs)  # one machine a value of C
+            f = bank.decision(X[held][:, columns])
             right += np.sum((f < 0) == y[held][:, None], axis=0)
         return Cs, right / len(y)
 

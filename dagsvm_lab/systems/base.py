@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..graphs import Graph
 from ..kernels import Kernel
-from ..machines import Bank, Unsure, train
+from ..machines import STATS, Bank, Unsure, train
 from .classifier import KernelClassifier, Sample
 
 __all__ = ["BankClassifier", "Sample", "outputs"]
@@ -161,16 +161,46 @@ class BankClassifier(KernelClassifier):
         return outputs(self.machines_, X, self.n_jobs)
 
 
-def for_every_C(est: BankClassifier, sample: Sample, code: np.ndarray, Cs, **special) -> Bank:
-    """The machines of `code` for every value of C, trained in one call: those of the k-th value are the k-th block."""
-    n = len(code)
-    if "soft" in special:
-        soft = special["soft"]
-        special["soft"] = lambda t, rows, sign: soft(t % n, rows, sign)
-    if "kernels" in special:
-        special["kernels"] = special["kernels"] * len(Cs)
-    special["C"] = np.repeat(np.asarray(Cs, float), n)
-    return est._train(sample, np.tile(code, (len(Cs), 1)), **special)
+def for_every_C(est: BankClassifier, sample: Sample, code: np.ndarray, Cs, **special) -> list[Bank]:
+    """The trained banks of `code` for every value of C.
+
+    A machine none of whose alphas is at its bound is the machine of every larger C, and is not trained again; a bank
+    that has only such machines is the next one, but for its C.
+    """
+    banks, todo, weight = (
+        {},
+        np.arange(len(code)),
+        np.ones(len(sample.codes)) if sample.weight is None else sample.weight,
+    )
+    soft, bank = special.get("soft"), None
+    for C in sorted(set(Cs)):
+        if len(todo):
+            mine = {"soft": lambda t, *row, todo=todo: soft(todo[t], *row)} if soft else {}
+            mine |= {"kernels": [special["kernels"][t] for t in todo]} if "kernels" in special else {}
+            new = est._train(sample, code[todo], **(special | mine | {"C": C}))
+            bank = new if bank is None else replaced(sample, bank, todo, new)
+        banks[C] = bank = replace(bank, C=np.full(len(code), float(C)))
+        full = abs(bank.coef.data) >= (1 - 1e-9) * C * weight[bank.support[bank.coef.indices]]
+        bound = np.add.reduceat(np.append(full, False), bank.coef.indptr[:-1]) * (bank.n_support > 0) > 0
+        todo = np.arange(len(code)) if soft else np.flatnonzero(bound | ~bank.converged)
+    return [banks[C] for C in Cs]
+
+
+def replaced(sample: Sample, bank: Bank, which: np.ndarray, new: Bank) -> Bank:
+    """`bank` with its machines `which` replaced by those of `new`, trained on the same rows."""
+    shape = (len(bank.code), len(sample.codes))
+    rows = [np.repeat(np.arange(len(bank.code)), bank.n_support), np.repeat(which, new.n_support)]
+    kept = ~np.isin(rows[0], which)
+    column = np.concatenate([bank.support[bank.coef.indices][kept], new.support[new.coef.indices]])
+    data = np.concatenate([bank.coef.data[kept], new.coef.data])
+    coef = sparse.csr_matrix((data, (np.concatenate([rows[0][kept], rows[1]]), column)), shape=shape)
+    support = np.unique(coef.indices)
+    stats = {name: getattr(bank, name).copy() for name in STATS}
+    for name, values in stats.items():
+        values[which] = getattr(new, name)
+    vectors = None if bank.vectors is None else sample.X[support]
+    coef = sparse.csr_matrix((coef.data, np.searchsorted(support, coef.indices), coef.indptr), (shape[0], len(support)))
+    return replace(bank, coef=coef, support=support, support_class=sample.codes[support], vectors=vectors, **stats)
 
 
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:

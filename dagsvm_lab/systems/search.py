@@ -1,7 +1,8 @@
 """Choosing C and gamma by cross-validation, for several systems at the price of one.
 
-A fold's machines for every C are trained in one call and answer the held rows in one call; what is left for a system is
-its graph. Systems that ask the same machines (Max Wins, the DAGs, the trees, DCSVM) share them.
+A fold's machines are trained from the smallest C to the largest, and only where a larger bound changes them; they
+answer the held rows once. What is left for a system is its graph: systems that ask the same machines (Max Wins, the
+DAGs, the trees, DCSVM) share all of that.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def _fold(ests: list, X, y, fold: tuple, Cs: list, gamma: Any) -> np.ndarray:
 
 
 class Grid:
-    """The machines of one coding matrix for every value of C, trained in one call, and their outputs.
+    """The machines of one coding matrix for every value of C, and their outputs.
 
     Parameters
     ----------
@@ -216,15 +217,20 @@ class Grid:
     """
 
     def __init__(self, draft: BankClassifier, sample: Sample, code: np.ndarray, Cs: list, held: np.ndarray) -> None:
-        self.sample, self.Cs, n = sample, Cs, len(code)
-        whole = for_every_C(draft, sample, code, Cs, **draft._special(sample, code))
-        self.banks = [whole.select(np.arange(k * n, (k + 1) * n)) for k in range(len(Cs))]
-        self.held = [bank.decision(held) for bank in self.banks]  # as a bank of one C answers, to the last bit
+        self.sample, self.Cs = sample, Cs
+        self.banks = for_every_C(draft, sample, code, Cs, **draft._special(sample, code))
+        self.held = self._asked(held)
 
     @cached_property
     def trained(self) -> list[np.ndarray]:
         """Outputs on the training rows, for each C."""
-        return [bank.decision(self.sample.X) for bank in self.banks]
+        return self._asked(self.sample.X)
+
+    def _asked(self, X: np.ndarray) -> list[np.ndarray]:
+        """Outputs for the rows of X, for each C; banks that share their machines are asked once."""
+        known = {id(bank.coef): bank for bank in self.banks}
+        f = {key: bank.decision(X) for key, bank in known.items()}
+        return [f[id(bank.coef)] for bank in self.banks]
 
     def answer(self, one: BankClassifier, k: int, held: np.ndarray) -> np.ndarray:
         """Labels that the draft `one` gives to the held rows over the machines with the k-th value of C."""
