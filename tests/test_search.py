@@ -79,8 +79,14 @@ def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
         "train",
         lambda X, codes, code, *more, **how: calls.append(len(code)) or train(X, codes, code, *more, **how),
     )
-    lab.tune([lab.MaxWinsSVC(), lab.DAGSVC(), lab.DCSVC(), lab.BinaryTreeSVC()], X, y, cv=3, refit=False, **GRID)
-    assert calls == [2 * 6] * 6  # 2 values of C x 6 pairs, for each of 2 gammas and 3 folds
+    how = dict(cv=3, refit=False, C=[0.1, 1e4, 1e5], gamma=[0.003, 0.03])
+    lab.tune(lab.MaxWinsSVC(), X, y, **how)
+    alone = calls.copy()
+    # 6 pairs, 2 gammas, 3 folds: all of them at the smallest C; at the largest none, if no alpha is at a bound of 1e4
+    assert alone[0] == 6 and 36 < sum(alone) < 3 * 36
+    calls.clear()
+    lab.tune([lab.MaxWinsSVC(), lab.DAGSVC(), lab.DCSVC(), lab.BinaryTreeSVC()], X, y, **how)
+    assert calls == alone
     calls.clear()
     lab.tune([lab.MaxWinsSVC(), lab.DAGSVC()], *load_wine(return_X_y=True), C=[1.0], cv=2)
     assert calls == [3, 3, 3]  # two folds, and one bank for both refits
