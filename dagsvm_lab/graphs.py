@@ -56,11 +56,21 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
 
 
 class Graph:
-    """Which machines are asked, and what their answers mean.
+    """Which machines are asked, and what their answers mean: a new one says `run`, `n_machines` and `machines_used`.
 
-    Every graph has `run(f)` -> (labels, paths, scores) for rows with machine outputs f, `labels(f)`, `walk(walker)`
-    -> the label of one row from the machines that it needs (`Bank.walker`), `n_machines` and `machines_used`.
+    `run(f)` gives labels, paths and scores of rows whose machine outputs are f (n_samples, n_machines).
     """
+
+    def labels(self, f: np.ndarray) -> np.ndarray:
+        """The labels of `run` alone."""
+        return self.run(f)[0]
+
+    def walk(self, walker: Walker) -> int:
+        """The label of one row (`Bank.walker`), if all signs are sure and settle it; else `Unsure`: blocks decide."""
+        f, slack = walker.ask_all()
+        if (np.abs(f) <= slack).any():
+            raise Unsure("an output is zero within rounding")
+        return int(self.labels(f[None])[0])
 
 
 class DecisionGraph(Graph):
