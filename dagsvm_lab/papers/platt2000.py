@@ -176,8 +176,8 @@ def twice(t: Tables, solver: str) -> float:
 
 states("platt-safe", "section 4", "It is safe to discard the losing class (hard margin): no training row of it lies "
        "nearer to the surface than the margin", lambda t: t["safe"].eval("training_inside == 0"))
-states("platt-order", "section 4", "Re-ordering the list does not change accuracy significantly: of 300 random lists no "
-       "more than chance has differ from the natural one (McNemar, .05)", order)
+states("platt-order", "section 4", "Re-ordering the list does not change accuracy significantly: of 300 random lists "
+       "no more than chance has differ from the natural one (McNemar, .05)", order)
 two_solvers("platt-superlinear", "section 4", "Training scales more than linearly with m (exponent less 1)",
             lambda t, s: three(*(x - 1 for x in over_m(t, s))))
 two_solvers("platt-exponent", "section 4", "Training time is c m^gamma with gamma about 2",
@@ -243,16 +243,16 @@ def training(t: Tables, solver: str, rule: str, name: str | None = None) -> pd.S
 
 states("platt-covertype-test", "section 5", "Covertype has 565,893 test examples", published=565893, rule=("exact",),
        body=lambda t: of(t["datasets"], "covertype")["test"].iloc[0])
-states("platt-gaussian-best", "section 5", "The Gaussian kernel was always found to be best: on every set and for every "
-       "method it beats each polynomial (McNemar, .05; else it is a tie)",
+states("platt-gaussian-best", "section 5", "The Gaussian kernel was always found to be best: on every set and for "
+       "every method it beats each polynomial (McNemar, .05; else it is a tie)",
        lambda t: gaussian(t, "zones"), lambda t: gaussian(t, "plain"))
 states("platt-parameters", "section 5", "The optimal parameters are very similar for the three methods: on each set "
        "some Gaussian setting is within chance of all three methods' best", parameters)
 states("platt-errors-similar", "section 5", "Error rates are similar for the three methods (at most 1.2 points apart, "
        "Table 1's widest)", similar)
 for _name, _title, _times in (("usps", "USPS", 11.5), ("letter", "Letter", 2.2)):
-    states(f"platt-mcnemar-{_name}", "section 5", f"On {_title} neither 1-v-r nor Max Wins is significantly better than "
-           "DAGSVM (McNemar, .05)", lambda t, n=_name: not_beaten(t, n))
+    states(f"platt-mcnemar-{_name}", "section 5", f"On {_title} neither 1-v-r nor Max Wins is significantly better "
+           "than DAGSVM (McNemar, .05)", lambda t, n=_name: not_beaten(t, n))
     two_solvers(f"platt-training-{_name}", "section 5", f"DAGSVM trains {_times} times faster than 1-v-r on {_title}",
                 lambda t, s, n=_name: training(t, s, "`1-v-r` / dagsvm", n).iloc[0], published=_times)
 two_solvers("platt-training-order", "section 5", "DAGSVM and Max Wins train faster than 1-v-r on every set",
@@ -267,8 +267,8 @@ for _id, _text, _name, _times in (("most", "At best", "usps", 2.3), ("least", "A
     states(f"platt-evaluation-{_id}", "section 5", f"{_text} DAGSVM evaluates {_times} times faster than Max Wins "
            f"({_name})", lambda t, n=_name: saved(t, "table1", n), lambda t, n=_name: saved(t, "table1_inferred", n),
            published=_times)
-states("platt-size-comparable", "section 5", "DAGSVM and Max Wins hold about as many parameters as 1-v-r (half to twice "
-       "as many)", lambda t: wide(t["table1"], "size_kparameters").eval(
+states("platt-size-comparable", "section 5", "DAGSVM and Max Wins hold about as many parameters as 1-v-r (half to "
+       "twice as many)", lambda t: wide(t["table1"], "size_kparameters").eval(
            "0.5 <= dagsvm / `1-v-r` <= 2 and 0.5 <= `max-wins` / `1-v-r` <= 2"))
 platt.uncheckable("platt-neural-net", "Table 1", "Neural networks err 5.9, 4.3 and 30 % on the three sets",
                   "the networks are cited, not described")
