@@ -107,8 +107,8 @@ def claims_page(source: Path, decided: dict[str, str]) -> None:
     text = [
         "# Claims",
         "Every statement and table cell of the papers, what was measured in this project's recorded run, and a verdict "
-        "in two readings. *As written*: nothing chosen by looking at the printed numbers. *As inferred*: what the paper "
-        "leaves open was filled in so that its numbers fit. Each place links to the cell that decides.",
+        "in two readings. *As written*: nothing chosen by looking at the printed numbers. *As inferred*: what the "
+        "paper leaves open was filled in so that its numbers fit. Each place links to the cell that decides.",
         Table(tally(card))._repr_html_(),
         f'<form id="filters" onsubmit="return false">{menus}<output></output></form>',
         table,
