@@ -376,7 +376,9 @@ def train(
 
 def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable | None = None) -> Duals:
     """The duals of a coding matrix on rows of classes `codes`; arguments as of `train`."""
-    t, c = np.divmod(np.flatnonzero(code != 0), code.shape[1])
+    some = max(1, (1 << 20) // code.shape[1])  # machines looked at at a time: a code can be large
+    parts = [np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1] for k in range(0, len(code), some)]
+    t, c = np.divmod(np.concatenate(parts), code.shape[1])
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
     n = np.diff(first)[c]
