@@ -14,6 +14,7 @@ from functools import cached_property
 from threading import Lock
 
 import numpy as np
+from scipy.sparse import csr_matrix, diags_array, issparse
 
 FAR = {np.float32: -1e30, np.float64: -1e280}  # an exponent below it stands for a kernel value of 0
 SIDE = 256  # rows and columns of a tile of kernel values, which stays in a core's own cache
@@ -26,6 +27,31 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 def gamma_from_sigma(sigma: float) -> float:
     """gamma of exp(-gamma |x - y|^2) for Platt's Gaussian of width sigma: 1 / (2 sigma^2)."""
     return 1.0 / (2.0 * float(sigma) ** 2)
+
+
+def rows_of(X):
+    """X as it is worked on: an array, or CSR where it is sparse."""
+    return csr_matrix(X) if issparse(X) else np.asarray(X)
+
+
+def equal(A, B) -> bool:
+    """Whether two sets of rows, dense or sparse, are the same."""
+    if issparse(A) != issparse(B) or A.shape != B.shape:
+        return False
+    return (A != B).nnz == 0 if issparse(A) else np.array_equal(A, B)
+
+
+def deviations(X) -> np.ndarray:
+    """Standard deviation of every input, with n - 1, dense or sparse."""
+    if not issparse(X):
+        return X.std(axis=0, ddof=1)
+    first, second = (np.asarray(part.mean(axis=0)).ravel() for part in (X, X.multiply(X)))
+    return np.sqrt(np.maximum(second - first**2, 0.0) * X.shape[0] / max(X.shape[0] - 1, 1))
+
+
+def squared(X) -> np.ndarray:
+    """|x|^2 of every row, dense or sparse."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
 def as_slice(ids: np.ndarray) -> np.ndarray | slice:
@@ -49,9 +75,14 @@ class Kernel:
 
     def shrunk(self, X: np.ndarray) -> np.ndarray:
         """X, its inputs divided by the kernel's widths."""
-        return X if self.widths is None else X / np.asarray(self.widths)
+        if self.widths is None:
+            return X
+        return X @ diags_array(1.0 / np.asarray(self.widths)) if issparse(X) else X / np.asarray(self.widths)
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        if issparse(A) or issparse(B):
+            rows = SparseRows(B, self)
+            return rows.block(rows.place(A))
         A, B = np.asarray(A, float), np.asarray(B, float)
         if callable(self.name):
             block = np.asarray(self.name(A, B), float)
@@ -71,11 +102,10 @@ class Kernel:
             return
         gauss = self.name == "rbf"
         with np.errstate(over="ignore", invalid="ignore"):
-            Z = self.shrunk(X - X.mean(axis=0) if gauss else X)
-            squares = np.einsum("ij,ij->i", Z, Z)
+            squares = squared(self.shrunk(X - X.mean(axis=0) if gauss and not issparse(X) else X))
             size = np.abs(2.0 * self.gamma * squares if gauss else self.of_products(squares)).max(initial=0.0)
         if not size < (ROUGH if gauss else HUGE):
-            raise ValueError(f"kernel values of inputs up to {np.abs(X).max():.1e} are out of range: scale the inputs")
+            raise ValueError(f"kernel values of inputs up to {abs(X).max():.1e} are out of range: scale the inputs")
 
     def square(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Kernel matrix of some rows of X."""
@@ -139,6 +169,10 @@ def resolve(
 
 def _variance(X, weight) -> float:
     """Variance of all entries of X, a row of weight w counted as w rows."""
+    if issparse(X):
+        share = np.full(X.shape[0], 1.0 / X.shape[0]) if weight is None else weight / weight.sum()
+        first, second = (float(share @ np.asarray(part.mean(axis=1)).ravel()) for part in (X, X.multiply(X)))
+        return second - first**2
     if weight is None:
         return float(X.var())
     share = weight / weight.sum()
@@ -221,6 +255,7 @@ class Rows:
         """X prepared as the left factor of a block."""
         if self.kernel.name == "precomputed":
             return X
+        X = X.toarray() if issparse(X) else X
         if self.kernel.name != "rbf":
             plain = callable(self.kernel.name)
             return np.ascontiguousarray(X if plain else self.kernel.shrunk(X), float if plain else self.dtype)
@@ -329,9 +364,73 @@ class Rows:
         return replace(self.kernel, widths=None).diagonal(self.left[rows])  # the rows are shrunk already
 
 
+class SparseRows(Rows):
+    """Rows in CSR form: a block is a sparse product, in memory proportional to the nonzeros and to the block.
+
+    Inputs are not centred, which would fill them. Every kernel value is summed over its own row's nonzeros, in their
+    order, so that it has the same bits in any block.
+    """
+
+    def __init__(self, X, kernel: Kernel, dtype=np.float64, mean=None):
+        if callable(kernel.name) or kernel.name == "precomputed":
+            raise TypeError("sparse rows go with the kernels that are known by name, not with precomputed or callables")
+        self.kernel, self.dtype, self.index = kernel, np.dtype(np.float64), None
+        self.left = self.right = self.place(X)
+        self.halves = 0.5 * squared(self.left)
+
+    def __len__(self) -> int:
+        return self.left.shape[0]
+
+    def place(self, X):
+        """X prepared as the left factor of a block."""
+        X = csr_matrix(self.kernel.shrunk(csr_matrix(X, dtype=float)))
+        X.sort_indices()
+        return X * np.sqrt(2.0 * self.kernel.gamma) if self.kernel.name == "rbf" else X
+
+    def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
+        left = i if issparse(i) else self.left[i]
+        products = (left @ self.right[j].T).toarray()
+        if self.kernel.name == "rbf":
+            products -= 0.5 * squared(left)[:, None] + self.halves[j]
+            np.minimum(products, 0.0, out=products)
+        return self.finish(products, out)
+
+    def fill(self, i, j, out: np.ndarray, each: Callable = map, symmetric: bool = False) -> None:
+        """Write the kernel of rows i with rows j to `out`."""
+        self.block(i, j, out)
+
+    def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
+        out = np.empty((*rows.shape, rows.shape[1])) if out is None else out
+        for block, part in zip(out, rows, strict=True):
+            self.block(part, part, block)
+        return out
+
+    def under(self, left, part: slice) -> np.ndarray:
+        """Kernel of a slice of these rows (down) with a prepared left factor (across)."""
+        return self.block(left, part).T
+
+    def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """(first, kernel of rows i[first : first + size] with rows j), block by block."""
+        for first in range(0, len(i), size):
+            yield first, self.block(i[first : first + size], j)
+
+    def diagonal(self, rows=slice(None)) -> np.ndarray:
+        """k(x, x) of the rows."""
+        if self.kernel.name == "rbf":
+            return np.ones(len(self))[rows]
+        return self.kernel.of_products(2.0 * self.halves[rows])
+
+
+def prepared(X, kernel: Kernel, dtype=np.float64) -> Rows:
+    """Prepare rows X, dense or sparse."""
+    return (SparseRows if issparse(X) else Rows)(X, kernel, dtype)
+
+
 def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:
     """Whether float32 keeps the exponent of a Gaussian block on rows like X right to about 1e-5."""
-    if kernel.name != "rbf":
+    if kernel.name != "rbf" or issparse(X):
         return False
     X = np.asarray(X)
     offset = kernel.shrunk(X - X.mean(axis=0, dtype=float))

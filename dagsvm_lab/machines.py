@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel, Rows, one_thread, single_is_safe
+from .kernels import Kernel, Rows, SparseRows, one_thread, prepared, rows_of, single_is_safe
 from .solvers.bank import solve_bank
 from .solvers.dual import Duals
 
@@ -82,24 +82,26 @@ class Bank:
 
         Rows go through in blocks of one fixed shape, so that every sum is formed in one order.
         """
-        X = np.asarray(X)
-        if not len(X):
-            return np.empty((0, len(self.bias) if machines is None else np.size(machines)))
+        X, machines = rows_of(X), None if machines is None else np.atleast_1d(machines)
+        n, bias = X.shape[0], self.bias if machines is None else self.bias[machines]
+        out, height = np.tile(bias, (n, 1)), self.height
+        if not n:
+            return out
         with one_thread():
-            parts = self._whole if machines is None else self._outputs(np.atleast_1d(machines))
-            bias = self.bias if machines is None else self.bias[np.atleast_1d(machines)]
-            out = np.tile(bias, (len(X), 1))
-            height = self.height
+            parts = self._whole if machines is None else self._outputs(machines)
 
             def fill(start: int) -> None:
-                block = X[np.clip(np.arange(start - EDGE, start + height + EDGE), 0, len(X) - 1)]
+                if issparse(self.vectors):
+                    block = X[start : start + height]
+                else:
+                    block = X[np.clip(np.arange(start - EDGE, start + height + EDGE), 0, n - 1)]
                 with np.errstate(over="ignore", invalid="ignore"):
                     for columns, output in parts:
-                        out[start : start + height, columns] += output(block)[: len(X) - start]
+                        out[start : start + height, columns] += output(block)[: n - start]
 
-            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(k) for k in range(0, len(X), height))
+            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(k) for k in range(0, n, height))
         if not np.isfinite(out).all():
-            raise ValueError(f"outputs for inputs up to {np.abs(X).max():.1e} are not finite: scale the inputs")
+            raise ValueError(f"outputs for inputs up to {abs(X).max():.1e} are not finite: scale the inputs")
         return out
 
     @property
@@ -150,6 +152,9 @@ class Bank:
         skipped = ("coef", "kernel", "kernels")
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
         arrays = {name: value for name, value in arrays.items() if value is not None}
+        if issparse(self.vectors):
+            del arrays["vectors"]
+            arrays |= {f"vectors_{part}": getattr(self.vectors, part) for part in ("data", "indices", "indptr")}
         own = [self.kernel] + (self.kernels or [])
         plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
         arrays |= {f"coef_{part}": getattr(self.coef, part) for part in ("data", "indices", "indptr")}
@@ -171,6 +176,9 @@ class Bank:
         coef = csr_matrix((a.pop("coef_data"), a.pop("coef_indices"), a.pop("coef_indptr")), shape=shape)
         a |= {name: int(a[name]) for name in ("n_inputs", "n_rows")} | {"labels": str(a["labels"])}
         a.setdefault("vectors", None)
+        if "vectors_data" in a:
+            parts = (a.pop(f"vectors_{part}") for part in ("data", "indices", "indptr"))
+            a["vectors"] = csr_matrix(tuple(parts), shape=(len(a["support"]), a["n_inputs"]))
         return cls(coef=coef, kernel=kernel, kernels=kernels or None, **a)
 
 
@@ -185,7 +193,7 @@ class Outputs:
         used = np.unique(coef.indices)
         used = used[np.argsort(bank.support_class[used], kind="stable")]
         groups, self.rows = bank.support_class[used], None
-        self.support, self.n_machines = bank.support[used], coef.shape[0]
+        self.support, self.n_machines, self.width = bank.support[used], coef.shape[0], bank.height + 2 * EDGE
         slices = [slice(*np.searchsorted(groups, [c, c + 1])) for c in np.unique(groups)]
         if bank.vectors is None or not len(used):
             self._weigh(slices, coef, used, np.float64)
@@ -193,10 +201,12 @@ class Outputs:
         vectors = bank.vectors[used]
         modest = len(used) > FEW and np.abs(coef.data).max() <= MODEST
         for dtype in [np.float32] * bool(modest and single_is_safe(vectors, kernel)) + [np.float64]:
-            self.rows = Rows(vectors, kernel, dtype)
+            self.rows = prepared(vectors, kernel, dtype)
             self._weigh(slices, coef, used, dtype)
             # some BLAS kernels round the columns of a float32 product differently: then float64 it is
-            probes = [self(np.repeat(vectors[[k]], bank.height + 2 * EDGE, axis=0)) for k in (0, -1)]
+            if issparse(vectors):
+                break
+            probes = [self(np.repeat(vectors[[k]], self.width, axis=0)) for k in (0, -1)]
             if all((probe == probe[0]).all() for probe in probes):
                 break
 
@@ -210,11 +220,15 @@ class Outputs:
             weights[row, np.repeat(np.arange(weights.shape[1]), np.diff(ends))] = columns.data[inside]
             self.pieces.append((part, machines, weights))
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        total = np.zeros((self.n_machines, len(X)))
+    def __call__(self, X) -> np.ndarray:
+        total = np.zeros((self.n_machines, self.width))
         left = None if self.rows is None else self.rows.place(X)
         for part, machines, weights in self.pieces:
             tile = X[:, self.support[part]].T if left is None else self.rows.under(left, part)
+            if isinstance(
+                self.rows, SparseRows
+            ):  # only the block's own rows: products have its fixed width all the same
+                tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
             total[machines] += weights @ np.ascontiguousarray(tile)
         return total.T[EDGE:-EDGE]
 
@@ -228,7 +242,7 @@ class Lean:
 
     def __init__(self, bank: Bank):
         kernel = bank.kernel
-        if bank.kernels is not None or bank.vectors is None or callable(kernel.name):
+        if bank.kernels is not None or bank.vectors is None or callable(kernel.name) or issparse(bank.vectors):
             raise Unsure("single rows of this kernel go through blocks")
         self.rows, self.kernel = Rows(bank.vectors, kernel), kernel
         blocks = bank._whole[0][1].rows
@@ -342,7 +356,7 @@ def train(
     weight multiplies the upper bounds; soft(t, rows, sign) gives machine t soft labels in [-1, 1], where 0 drops a row,
     and `labels` says in words what they are.
     """
-    X, codes, code = np.asarray(X), np.asarray(codes), np.asarray(code, np.int8)
+    X, codes, code = rows_of(X), np.asarray(codes), np.asarray(code, np.int8)
     if solver not in ("smo", "qp"):
         raise ValueError(f"solver must be 'smo' or 'qp', not {solver!r}")
     if not (np.asarray(C, dtype=float) > 0).all() or not tol > 0:
@@ -369,7 +383,7 @@ def train(
         support_class=codes[support],
         C=np.broadcast_to(np.asarray(C, float), len(code)).copy(),
         labels=labels,
-        n_rows=len(X),
+        n_rows=X.shape[0],
         **stats,
     )
 

@@ -2,16 +2,18 @@
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, PosteriorSVC
-from dagsvm_lab.kernels import Kernel, Rows, gamma_from_sigma, one_thread, resolve, single_is_safe
+from dagsvm_lab.kernels import Kernel, Rows, SparseRows, gamma_from_sigma, one_thread, resolve, single_is_safe
 from dagsvm_lab.machines import pair_code, train
 
 X = np.random.default_rng(0).normal(size=(40, 5))
@@ -166,3 +168,25 @@ def test_a_row_far_away_meets_no_support_vector():
         assert (bank.decision(np.full((3, 5), [[1e20], [1e160], [-1e300]])) == bank.bias[0]).all()
     with pytest.raises(ValueError, match="scale"):
         train(X, np.arange(40) % 2, pair_code(2), Kernel("linear"), 1.0).decision(np.full((1, 5), 1e308))
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "sigmoid"])
+def test_sparse_rows_give_the_blocks_of_dense_ones(name):
+    kernel, thin = KERNELS[name][0], np.where(X > 0.5, X, 0.0)
+    rows, dense, i, j = SparseRows(csr_matrix(thin), kernel), kernel(thin, thin), np.array([3, 30, 7]), slice(5, 25)
+    assert np.allclose(rows.block(i, j), dense[i, j], atol=1e-12) and len(rows) == len(thin)
+    assert (
+        np.allclose(rows.diagonal(), np.diagonal(dense)) and (rows.block(i, j) == rows.block(np.arange(40), j)[i]).all()
+    )
+    assert np.allclose(rows.under(rows.place(thin[:9]), slice(0, 40)), dense[:, :9], atol=1e-12)
+    assert np.allclose(rows.squares(np.array([i, i + 1])), [dense[np.ix_(k, k)] for k in (i, i + 1)], atol=1e-12)
+    assert np.allclose(kernel(csr_matrix(thin), thin), dense, atol=1e-12)
+    wide = replace(kernel, widths=(1.0, 2.0, 0.5, 3.0, 1.5))
+    assert np.allclose(wide(csr_matrix(thin), csr_matrix(thin)), wide(thin, thin), atol=1e-12)
+    assert resolve("rbf", "scale", X=csr_matrix(thin)).gamma == pytest.approx(resolve("rbf", "scale", X=thin).gamma)
+    weight = np.arange(40.0)
+    assert resolve("rbf", X=csr_matrix(thin), weight=weight).gamma == pytest.approx(
+        resolve("rbf", X=thin, weight=weight).gamma
+    )
+    with pytest.raises(TypeError, match="sparse"):
+        SparseRows(csr_matrix(thin), Kernel("precomputed"))

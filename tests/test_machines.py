@@ -1,12 +1,14 @@
 """Banks: many duals together against one by one and LIBSVM, the same whatever n_jobs, and outputs to the bit."""
 
 import os
+import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import joblib
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix, random_array
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
@@ -248,3 +250,30 @@ def test_a_child_forked_after_training_answers_and_trains_alike(pairs):
 
 def _answers(bank):
     return bank.decision(X[:300]).tobytes(), train(X[:300], Y[:300], pair_code(10), GAUSS, 10.0).coef.data.tobytes()
+
+
+@pytest.mark.parametrize("code", [pair_code(10), rest_code(10)], ids=["pairs", "rest"])
+@pytest.mark.parametrize("kernel", [GAUSS, Kernel("linear")], ids=["rbf", "linear"])
+def test_sparse_rows_train_and_answer_as_dense_ones(code, kernel, tmp_path):
+    thin, few = csr_matrix(X), slice(0, 300)
+    sparse, dense = (train(rows, Y, code, kernel, 1.0) for rows in (thin, X))
+    assert np.allclose(sparse.objective, dense.objective, rtol=1e-4)
+    f = sparse.decision(thin)
+    assert np.abs(f - dense.decision(X)).max() < 0.02
+    assert (sparse.decision(thin[7]) == f[7]).all() and (sparse.decision(thin[few]) == f[few]).all()
+    assert (sparse.decision(X[few]) == f[few]).all() and np.allclose(dense.decision(thin), dense.decision(X))
+    np.savez(tmp_path / "bank.npz", **sparse.to_arrays())
+    with np.load(tmp_path / "bank.npz", allow_pickle=False) as file:
+        assert (Bank.from_arrays(dict(file)).decision(thin[few]) == f[few]).all()
+
+
+def test_sparse_memory_follows_the_nonzeros():
+    rng = np.random.default_rng(0)
+    thin = random_array((600, 50_000), density=2e-4, rng=rng, format="csr")
+    labels = np.arange(600) % 3
+    tracemalloc.start()
+    bank = train(thin, labels, pair_code(3), Kernel("linear"), 10.0)
+    bank.decision(thin)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6 < thin.shape[0] * thin.shape[1] * 8 and (bank.decision(thin).argmax(1) >= 0).all()

@@ -26,7 +26,7 @@ duals share kernel rows, threads that compute these rows and judge by them, each
 | WIDE = 1400 | active rows | a dual steps alone from here on. One-versus-rest on 4,000 USPS rows: 700 1.03, 2800 1.00 |
 | DEAR = 32 | inputs | duals of the same rows share kernel values from here on. The same rows, not shared: 1.42 |
 | SPREAD = 1.6 | width over width | active sets padded to one width. Letter: 1.2 .98, 2.5 .99; Pendigits: 1.01, .99 |
-| CELLS = 16,384 | stacked rows | up to here widths do not matter. Segment, Pendigits: a quarter .99, 1.01, four times 1.00 |
+| CELLS = 16,384 | stacked rows | widths matter from here on. Segment, Pendigits: a quarter .99, 1.01, four times 1.00 |
 | LOOSE = 1e-3 | violation | what float32 is asked for. Letter: 1e-2 1.18, 1e-4 .96; Pendigits: 1.10, .99 |
 """
 
@@ -40,7 +40,7 @@ from functools import partial
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..kernels import Kernel, Rows, one_thread, single_is_safe
+from ..kernels import Kernel, one_thread, prepared, single_is_safe
 from .columns import Columns, Spare
 from .dual import Dual, Duals
 from .state import State
@@ -76,7 +76,7 @@ def solve_many(
     """
     length = np.diff(duals.ends)
     order = which[np.argsort(-length[which], kind="stable")]
-    total, same = int(length[which].sum()), alike(length[which], len(X), kernels)
+    total, same = int(length[which].sum()), alike(length[which], X.shape[0], kernels)
     # long duals fill an array call by few; duals that share all their rows share kernel values too
     most = MOST if same else int(np.clip(100_000 * len(order) // max(total, 1), 8, MOST))
     n = max(-(-len(order) // most), 1 if same and X.shape[1] >= DEAR else min(2, len(order)))
@@ -115,13 +115,13 @@ def threads(n_jobs: int | None) -> Iterator[Callable]:
 
 def solve_chunk(X, kernel, states, which, *, kernels, tol, cache_size, max_iter, spare, each=map) -> list[Dual]:
     """The Duals of some machines, advanced together; `each` is the map that kernel rows are computed by."""
-    every, room = np.flatnonzero(marked(len(X), [s.at for s in states])), cache_size * 2**19
+    every, room = np.flatnonzero(marked(X.shape[0], [s.at for s in states])), cache_size * 2**19
     sharing = alike(np.array([len(s.at) for s in states]), len(every), kernels) and X.shape[1] >= DEAR
     origins = [s.at for s in states]
 
     def prepare(dtype) -> None:
         """Give every state a place to take kernel values from."""
-        rows = Rows(X, kernel, dtype) if kernels is None else None
+        rows = prepared(X, kernel, dtype) if kernels is None else None
         if sharing:
             columns = Columns(rows, every, room, spare, each)
             for k, s in enumerate(states):
@@ -132,7 +132,7 @@ def solve_chunk(X, kernel, states, which, *, kernels, tol, cache_size, max_iter,
                 mine = rows
             else:
                 own = X[np.ix_(at, at)] if kernels[t].name == "precomputed" else X[at]
-                mine, at = Rows(own, kernels[t], dtype), np.arange(len(at))
+                mine, at = prepared(own, kernels[t], dtype), np.arange(len(at))
             s.use(Columns(mine, at, room / len(states), spare, each), at, False, 0)
 
     with one_thread():

@@ -13,7 +13,7 @@ zero (Vowel: half of the machines go round in circles), ridges for singular syst
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
-| SMALL = 500 | rows of a machine | longer ones: batch.py. Vehicle (435 rows), C = 100: 256 2.8; Segment (660): 900 2.0 |
+| SMALL = 500 | rows of a machine | longer: batch.py. Vehicle (435 rows), C = 100: 256 2.8; Segment (660): 900 2.0 |
 | LEVELS | of the first violation | Vowel: a first level of .1 1.30, .001 1.06; Vehicle: 1.02, 1.08 |
 | PATIENCE = 1 | steps a row | Vehicle: 4 1.08; 3 was 1.2 on Glass, C = 100 |
 | CELLS = 2^21 | kernel values stacked at once | Vowel: a sixteenth 1.8, eight times 1.01 |
@@ -28,7 +28,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels import Kernel, Rows, single_is_safe
+from ..kernels import Kernel, Rows, prepared, single_is_safe
 from .dual import Duals, measure
 from .newton import exact, times
 from .steps import SLIGHT, together
@@ -67,7 +67,7 @@ def solve_small(X, kernel: Kernel, duals: Duals, which: np.ndarray, kernels: lis
 
     `kernels` holds each machine's own kernel, where they differ; `progress` is told how many machines are done.
     """
-    width, prepared = np.diff(duals.ends), None if kernels else Rows(X, kernel)
+    width, every = np.diff(duals.ends), None if kernels else prepared(X, kernel)
     single = kernels is None and single_is_safe(X, kernel)
     which, left, first = which[np.argsort(-width[which], kind="stable")], [], 0
     while first < len(which):
@@ -75,7 +75,7 @@ def solve_small(X, kernel: Kernel, duals: Duals, which: np.ndarray, kernels: lis
         part = which[first : first + max(1, min(CELLS // w**2, ROWS // w))]
 
         def stack(rows, n, part=part):
-            return stacked(prepared, rows, n) if kernels is None else apart(X, [kernels[t] for t in part], rows, n)
+            return stacked(every, rows, n) if kernels is None else apart(X, [kernels[t] for t in part], rows, n)
 
         left.append(part[~_solve_stack(stack, duals, part, single)])
         first += len(part)
@@ -118,16 +118,16 @@ def _halves(K: np.ndarray, single: bool) -> np.ndarray:
     return half[:, :, None] + half[:, None, :] - K
 
 
-def stacked(prepared: Rows, rows: np.ndarray, n: np.ndarray) -> np.ndarray:
+def stacked(every: Rows, rows: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Kernel matrices of the first n[t] of rows[t], zeros beyond; machines of similar width go together."""
     K, first = _kept("K", (*rows.shape, rows.shape[1]), float), 0
     if n.min() > SIMILAR * n.max():
-        return prepared.squares(rows, K)
+        return every.squares(rows, K)
     K[:] = 0.0
     while first < len(n):
         w = n[first]
         last = first + max(1, int(np.searchsorted(-n[first:], -SIMILAR * w)))
-        K[first:last, :w, :w] = prepared.squares(rows[first:last, :w])
+        K[first:last, :w, :w] = every.squares(rows[first:last, :w])
         first = last
     return K
 

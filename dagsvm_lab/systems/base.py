@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..graphs import Graph
-from ..kernels import Kernel
+from ..kernels import Kernel, deviations, equal
 from ..machines import STATS, Bank, Unsure, train
 from .classifier import KernelClassifier, Sample
 
@@ -106,7 +106,7 @@ class BankClassifier(KernelClassifier):
         has_scales = any(k.widths for k in bank.kernels or [])
         same = bank.n_rows == len(sample.codes) and np.array_equal(sample.codes[bank.support], bank.support_class)
         if same and bank.vectors is not None:
-            same = np.array_equal(sample.X[bank.support], bank.vectors)
+            same = equal(sample.X[bank.support], bank.vectors)
         reason = None
         if bank.code.shape[1] != sample.n_classes:
             reason = f"it tells {bank.code.shape[1]} classes apart, y has {sample.n_classes}"
@@ -145,7 +145,7 @@ class BankClassifier(KernelClassifier):
         return np.concatenate(labels), sparse.vstack(paths, format="csr"), np.concatenate(scores)
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
-        if len(X) <= FEW:
+        if X.shape[0] <= FEW:
             try:
                 return np.array([self.graph_.walk(self.machines_.walker(x)) for x in X])
             except Unsure:
@@ -206,7 +206,7 @@ def replaced(sample: Sample, bank: Bank, which: np.ndarray, new: Bank) -> Bank:
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
     """Machine outputs for the rows of X, a batch at a time."""
     batch = max(256, CELLS // len(bank.code))
-    for start in range(0, len(X), batch):
+    for start in range(0, X.shape[0], batch):
         yield bank.decision(X[start : start + batch], n_jobs=n_jobs)
 
 
@@ -217,5 +217,5 @@ def scaled(est: BankClassifier) -> bool:
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:
     """The kernel with inputs over their standard deviations on X; as in e1071, unscaled if one of them is constant."""
-    widths = X.std(axis=0, ddof=1)
+    widths = deviations(X)
     return replace(kernel, widths=tuple(widths.tolist())) if (widths > 0).all() else kernel

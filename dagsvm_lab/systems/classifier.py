@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -130,9 +130,12 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
         super().__init_subclass__(**more)
         document(cls, KernelClassifier)
 
+    _sparse: ClassVar[bool] = True  # whether rows in scipy.sparse formats are taken
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self._sparse
         return tags
 
     def fit(self, X, y, sample_weight=None) -> Self:
@@ -182,7 +185,7 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
 
     def _prepare(self, X, y, sample_weight, bank: Bank | None = None) -> Sample:
         """The checked training data; sets classes_ and n_features_in_."""
-        X, y = validate_data(self, X, y, dtype=np.float64, order="C")
+        X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse=self._sparse and "csr")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -214,7 +217,7 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
             if known and "classes_" in state and np.isfinite(X).all():
                 return np.ascontiguousarray(X)
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        return validate_data(self, X, dtype=np.float64, order="C", accept_sparse=self._sparse and "csr", reset=False)
 
     def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         """Class indices, paths and scores of the rows of X."""

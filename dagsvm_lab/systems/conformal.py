@@ -82,6 +82,8 @@ class ConformalDAGSVC(BankClassifier):
     True
     """
 
+    _sparse: ClassVar[bool] = False
+
     alpha: float = 0.05
     loss: float = 0.002
     folds: int = 5

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -180,6 +180,8 @@ class PosteriorSVC(BankClassifier):
     >>> PosteriorSVC(n_neighbors=3).fit(X, y).predict([[1.5], [5.5]])
     array([0, 1])
     """
+
+    _sparse: ClassVar[bool] = False
 
     strategy: Literal["ovo", "ovr"] = "ovo"
     n_neighbors: Count = 11

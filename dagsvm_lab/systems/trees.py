@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -68,6 +68,8 @@ def fisher_ratios(products: np.ndarray, spread: np.ndarray) -> np.ndarray:
 
 class TreeClassifier(BankClassifier):
     """A system whose graph is settled at fit, over just the machines that it uses."""
+
+    _sparse: ClassVar[bool] = False
 
     _saved = ("_nodes_", "_possible_")
 
