@@ -83,11 +83,13 @@ def ask(place: dict) -> dict:
     return json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else {"odd": [run.stderr.splitlines()[-1]]}
 
 
-def main() -> int:
-    """Print the table; 1 if any answer differs."""
+def main(chosen: list[str]) -> int:
+    """Print the table, or its rows for the chosen places; 1 if any answer differs."""
     here, differ = ask(PLACES["this one"]), 0
     print("| place | answers | of them differ | odd |\n| --- | --- | --- | --- |")
     for name, place in PLACES.items():
+        if chosen and name not in chosen:
+            continue
         there = ask(place) if place else here
         other = [key for key in here if key != "odd" and there.get(key) != here[key]]
         differ += len(other) + len(there["odd"])
@@ -100,4 +102,4 @@ if __name__ == "__main__":
     if "--answers" in sys.argv:
         print(json.dumps(answers()))
     else:
-        sys.exit(main())
+        sys.exit(main(sys.argv[1:]))
