@@ -246,7 +246,7 @@ def test_nothing_is_fetched_but_by_https_and_no_home_is_needed(home, monkeypatch
 SCRIPT = """
 import sys, tracemalloc
 from dagsvm_lab.datasets import DataError, load
-load("letter"), load("iris")
+load("letter")
 tracemalloc.start()  # NumPy's arrays are counted too
 load("covertype", scaled=True)
 print(tracemalloc.get_traced_memory()[1] // 10**6)

@@ -67,25 +67,14 @@ class Job:
     threads: int | None = None  # BLAS threads of its kernel
     batch: str = ""  # by which it can be stopped
 
-    @property
-    def label(self) -> str:
-        """Its name in what is printed."""
-        return f"{self.out.name}/{self.notebook.stem}" if "=" in self.out.name else self.notebook.stem
-
-    @property
-    def executed(self) -> Path:
-        """The executed copy."""
-        return self.out / self.notebook.name
-
-    @property
-    def stamp(self) -> Path:
-        """The file that vouches for the executed copy and the tables."""
-        return self.out / f"{self.notebook.stem}.stamp.json"
-
-    @property
-    def results(self) -> Path:
-        """Where the notebook's Record makes its folder."""
-        return (checkout() or Path.cwd()) / self.parameters.get("out_dir", "runs")
+    label = property(
+        lambda self: f"{self.out.name}/{self.notebook.stem}" if "=" in self.out.name else self.notebook.stem
+    )
+    executed = property(lambda self: self.out / self.notebook.name)  # the executed copy
+    stamp = property(lambda self: self.out / f"{self.notebook.stem}.stamp.json")  # what vouches for copy and tables
+    results = property(
+        lambda self: (checkout() or Path.cwd()) / self.parameters.get("out_dir", "runs")
+    )  # of its Record
 
     def written(self) -> dict[Path, int]:
         """The files in the folder of the notebook's Record, whose key is how the notebook's name begins."""
