@@ -32,6 +32,7 @@ def main(jobs: int, seconds: float) -> int:
     """Run `jobs` notebooks and kill a worker every so many `seconds`."""
     with tempfile.TemporaryDirectory() as folder:
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+        nb.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nb.cells[0].metadata["tags"] = ["parameters"]
         path = Path(folder, "01_small.ipynb")
         nbformat.write(nb, path)

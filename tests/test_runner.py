@@ -200,6 +200,17 @@ def test_nothing_outlives_a_batch_and_it_resumes(running, tmp_path, capsys, how)
         assert not leftovers(tmp_path)
 
 
+def test_parameters_are_never_dropped(notebook, tmp_path):
+    """A notebook whose parameters cannot be looked up beforehand is still run with those that were given."""
+    path = notebook("01_good_one", "print(seed)")
+    nb = nbformat.read(path, 4)
+    del nb.metadata["kernelspec"]
+    nbformat.write(nb, path)
+    [job] = parameters.plan([path], tmp_path / "out", {}, [{"seed": 3}])
+    runner.run_job(job)
+    assert outputs(job.executed)[-1][0].text == "3\n"
+
+
 def test_a_second_batch_in_one_folder_is_refused(notebook, tmp_path, capsys):
     notebook("01_good_one", TABLE)
     with runner.alone({tmp_path / "out"}):

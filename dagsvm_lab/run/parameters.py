@@ -92,7 +92,7 @@ def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = 
         for point in points or [{}]:
             folder = out / _folder_name(point)
             where = folder.relative_to(root) if root and folder.is_relative_to(root) else folder
-            parameters = {} if known is None else checked(path, given | point, known)
+            parameters = given | point if known is None else checked(path, given | point, known)
             if known and "out_dir" in known:
                 parameters.setdefault("out_dir", where.as_posix())
             job = Job(path, folder, parameters, **options)
