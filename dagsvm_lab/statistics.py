@@ -113,6 +113,17 @@ def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
     return found
 
 
+def front(accuracy: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Whether no other system is at least as accurate and as cheap, and better in one of the two.
+
+    >>> front([90, 95, 95, 80, 99], [10, 20, 30, 10, 50]).tolist()
+    [True, True, False, False, True]
+    """
+    a, c = np.asarray(accuracy), np.asarray(cost)
+    beaten = (a >= a[:, None]) & (c <= c[:, None]) & ((a > a[:, None]) | (c < c[:, None]))
+    return ~beaten.any(axis=1)
+
+
 def bayesian_signed_rank(
     differences: Sequence[float], rope: float, draws: int = 50_000, seed: int = 0
 ) -> tuple[float, float, float]:

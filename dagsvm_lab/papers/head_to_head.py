@@ -1,0 +1,119 @@
+"""The ground on which the tour and the head-to-head compare systems, and the field that meets there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.svm import SVC
+
+from .. import systems as s
+from ..datasets import load
+from ..datasets.scaling import scale_like_training
+from .common import stratified_split, timed
+
+TEST = 4000  # test rows at most
+COSTS = ["kernel_evaluations", "support_vectors", "binary_decisions"]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A data set cut and scaled for comparison: each input in [-1, 1] on the training rows."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def ground(name: str, rows: int, seed: int = 0, own: bool = True) -> Ground:
+    """The set's own split (halves by class where it has none, or with own=False), of at most `rows` and TEST rows."""
+    d = load(name)
+    X, y = d.X, d.y
+    if np.isnan(X).any():
+        X, y = X[whole := ~np.isnan(X).any(axis=1)], y[whole]
+    if own and d.X_test is not None:
+        parts = [(d.X_train, d.y_train), (d.X_test, d.y_test)]
+    else:
+        parts = [(X[half], y[half]) for half in stratified_split(y, 0.5, seed)]
+    kept = [stratified_split(y, min(1, n / len(y)), seed)[0] for (_, y), n in zip(parts, (rows, TEST), strict=True)]
+    (X, y), (X_test, y_test) = ((X[k].astype(float), y[k]) for (X, y), k in zip(parts, kept, strict=True))
+    X, X_test = scale_like_training(X, X_test)
+    return Ground(name, X, y, X_test, y_test)
+
+
+def field(seed: int = 0, **p) -> dict[str, tuple]:
+    """(family, bank, estimator) of every system; those that name the same bank are graphs over the same machines."""
+    tree, dc, groups = s.BinaryTreeSVC, s.DCSVC, s.DecisionTreeSVC
+    return {
+        "1-v-r": ("rest", "rest", s.OneVsRestSVC(**p)),
+        "max-wins": ("pairs", "pairs", s.MaxWinsSVC(**p)),
+        "and-gate": ("pairs", "pairs", s.AndGateSVC(**p)),
+        "dagsvm": ("DAG", "pairs", s.DAGSVC(**p)),
+        "adaptive": ("DAG", "pairs", s.AdaptiveDAGSVC(**p)),
+        "conformal": ("conformal", "pairs", s.ConformalDAGSVC(**p)),
+        "bts": ("tree", "pairs", tree(pair="random", random_state=seed, **p)),
+        "c-bts": ("tree", "pairs", tree(pair="centre", **p)),
+        "dcsvm 0%": ("DCSVM", "pairs", dc(**p)),
+        "dcsvm 2%": ("DCSVM", "pairs", dc(threshold=0.02, **p)),
+        "dcsvm 5%": ("DCSVM", "pairs", dc(threshold=0.05, **p)),
+        "posterior ovo": ("pairs", "soft pairs", s.PosteriorSVC(**p)),
+        "posterior ovr": ("rest", "soft rest", s.PosteriorSVC(strategy="ovr", **p)),
+        "btppsvm": ("tree", "soft pairs", tree(pair="fisher", posterior=True, **p)),
+        "ecoc dense": ("codes", "dense", s.ECOCSVC(random_state=seed, **p)),
+        "ecoc sparse": ("codes", "sparse", s.ECOCSVC(code="sparse", random_state=seed, **p)),
+        "ta type 1": ("tree", "groups 1", groups(**p)),
+        "ta type 2": ("tree", "groups 2", groups(separate="many", **p)),
+        "ta type 3": ("tree", "groups 3", groups(distance="mahalanobis", **p)),
+        "ta type 4": ("tree", "groups 4", groups(separate="many", distance="mahalanobis", **p)),
+        "crammer-singer": ("direct", "direct 1", s.CrammerSingerSVC(**p)),
+        "weston-watkins": ("direct", "direct 2", s.WestonWatkinsSVC(**p)),
+        "libsvm": ("peer", None, SVC(C=p["C"], gamma=p["gamma"])),
+    }
+
+
+def compare(g: Ground, chosen: Mapping[str, tuple]) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Fit and time each system on one ground.
+
+    Parameters
+    ----------
+    g : Ground
+        The rows.
+    chosen : mapping of str to (family, bank, estimator)
+        As from `field`; the first system that names a bank trains it.
+
+    Returns
+    -------
+    table : DataFrame
+        A row a system: accuracy, mean cost of a test row, size, seconds to train (a shared bank's included) and test.
+    wrong : dict of str to ndarray
+        Which test rows each system gets wrong.
+    """
+    banks, rows, wrong = {}, [], {}
+    for name, (family, bank, est) in chosen.items():
+        trained, before = banks.get(bank, (None, 0.0))
+        _, seconds = timed(lambda: est.fit_over(trained, g.X, g.y) if trained else est.fit(g.X, g.y))  # noqa: B023
+        refused = np.nan
+        if bank is None:  # LIBSVM asks every pair, and keeps no count
+            labels, test = timed(lambda: est.predict(g.X_test))  # noqa: B023
+            n, coefficients = len(est.classes_), np.count_nonzero(est.dual_coef_)
+            machines = n * (n - 1) // 2
+            cost, size = [len(est.support_), coefficients, machines], est.support_vectors_.size + coefficients
+        else:
+            banks.setdefault(bank, (est.machines_, seconds))
+            (labels, found), test = timed(lambda: est.predict_with_cost(g.X_test))  # noqa: B023
+            cost, machines = [getattr(found, c).mean() for c in COSTS], len(est.machines_.code)
+            size = est.n_parameters_
+        if name == "and-gate":
+            refused = 100 * est.unclassified(g.X_test).mean()
+        wrong[name] = labels != g.y_test
+        hits = 100 * np.mean(~wrong[name])
+        rows.append(
+            (g.name, name, family, len(labels), hits, refused, *cost, machines, size / 1000, before + seconds, test)
+        )
+    columns = ["dataset", "system", "family", "test_rows", "accuracy_pct", "unclassified_pct", *COSTS, "machines",
+               "size_kparameters", "train_s", "test_s"]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns), wrong
