@@ -200,7 +200,7 @@ def _not_below_maximum(t) -> Outcome:
 
 def _all_six(t) -> Outcome:
     share = _row(t["redraws"], "all six").at_least
-    return worded(share >= 0.95, share <= 0.05, f"all six at once in {share:.0%}")
+    return worded(share >= 0.95, share <= 0.05, f"all six at once in {share:.1%}")
 
 
 def _vowel_better(name: str):
