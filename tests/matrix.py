@@ -86,14 +86,16 @@ def ask(place: dict) -> dict:
 def main(chosen: list[str]) -> int:
     """Print the table, or its rows for the chosen places; 1 if any answer differs."""
     here, differ = ask(PLACES["this one"]), 0
-    print("| place | answers | of them differ | odd |\n| --- | --- | --- | --- |")
+    print("| place | labels and costs | of them differ | odd ways |\n| --- | --- | --- | --- |")
     for name, place in PLACES.items():
         if chosen and name not in chosen:
             continue
         there = ask(place) if place else here
-        other = [key for key in here if key != "odd" and there.get(key) != here[key]]
+        asked = {key: values for key, values in here.items() if key != "odd"}
+        other = [f"{key}, row {k}" for key, values in asked.items()
+                 for k, value in enumerate(values) if there.get(key, [None] * len(values))[k] != value]  # fmt: skip
         differ += len(other) + len(there["odd"])
-        print(f"| {name} | {len(there) - 1} | {len(other)} | {len(there['odd'])} |", flush=True)
+        print(f"| {name} | {sum(map(len, asked.values()))} | {len(other)} | {len(there['odd'])} |", flush=True)
         print("".join(f"  {line}\n" for line in [*other, *there["odd"]]), end="", file=sys.stderr)
     return int(differ > 0)
 
