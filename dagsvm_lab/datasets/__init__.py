@@ -5,8 +5,6 @@ from a folder of the user's or fetched. Every file's SHA-256 is checked before i
 """
 
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 
