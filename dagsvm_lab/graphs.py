@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from threading import RLock
 from typing import Any
 
@@ -56,10 +57,7 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
 
 
 class Graph:
-    """Which machines are asked, and what their answers mean: a new one says `run`, `n_machines` and `machines_used`.
-
-    `run(f)` gives labels, paths and scores of rows whose machine outputs are f (n_samples, n_machines).
-    """
+    """Which machines are asked, and what their answers mean: a new one says `run`, `n_machines` and `machines_used`."""
 
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""
@@ -115,11 +113,8 @@ class DecisionGraph(Graph):
 
     @classmethod
     def from_arrays(cls, machine, left, right, label, possible, n_machines: int, n_classes: int | None = None):
-        """The whole graph with these node arrays, -1 where there is none.
-
-        `possible[k]` marks the classes that node k may still answer; or `possible` gives these rows for an array of
-        nodes, where all of them would be too large.
-        """
+        """The whole graph with these node arrays, -1 where there is none; `possible[k]`, or a function of an array of
+        nodes where that would be too large, marks the classes that they may still answer."""
         graph = cls.__new__(cls)
         graph.n_classes, graph.n_machines = n_classes or possible.shape[1], n_machines
         graph._index, graph._ahead, graph._lock = range(len(machine)), {}, RLock()
@@ -137,16 +132,14 @@ class DecisionGraph(Graph):
         if k < len(self._index):
             return k
         if k >= self.max_nodes:
-            raise GraphTooLarge(
-                f"the decision graph would need more than {self.max_nodes} nodes; raise max_nodes, or let fewer "
-                "classes go both ways"
-            )
-        (kind, *what), members = self._rule(state), list(self._members(state))
+            why = "raise max_nodes, or let fewer classes go both ways"
+            raise GraphTooLarge(f"the decision graph would need more than {self.max_nodes} nodes; {why}")
+        (kind, *what), members = self._rule(state), self._members(state)
         if k == len(self._possible):
             self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
             self._possible = np.concatenate([self._possible, np.zeros_like(self._possible)])
             self._cut = np.concatenate([self._cut, np.zeros_like(self._cut)])
-        self._possible[k, members] = True
+        self._possible[k, members if isinstance(members, np.ndarray) else list(members)] = True
         if kind == "leaf":
             self._table[3, k] = what[0]
         else:
@@ -182,11 +175,7 @@ class DecisionGraph(Graph):
     label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
     possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")
 
-    @property
-    def machines_used(self) -> np.ndarray:
-        """Sorted machines that stand at some node made so far."""
-        used = np.unique(self.machine)
-        return used[used >= 0]
+    machines_used = property(lambda self: np.unique(self.machine[self.machine >= 0]), doc="Machines at nodes, sorted.")
 
     def steps(self, n: int, ask: Ask) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Walk n rows down the graph, one layer at a time.
@@ -273,6 +262,14 @@ class DecisionGraph(Graph):
         raise ValueError("the graph has a cycle")
 
 
+class Code(np.ndarray):
+    """A coding matrix that keeps its words: classes x machines, sparse."""
+
+    @cached_property
+    def words(self) -> sparse.csr_matrix:
+        return sparse.csr_matrix(np.asarray(self).T, dtype=float)
+
+
 @dataclass(frozen=True)
 class Ballot(Graph):
     """The flat graph: all machines of the coding matrix `code` are asked, and `decode(f, code)` scores each class.
@@ -284,6 +281,9 @@ class Ballot(Graph):
     decode: Decode
     elect: Decode | None = None
     by_sign: bool = False  # whether the signs of f alone settle the election
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", np.asarray(self.code).view(Code))
 
     n_machines = property(lambda self: len(self.code), doc="Number of machines, all of which are asked.")
     machines_used = property(lambda self: np.arange(len(self.code)), doc="All machines.")
@@ -319,6 +319,10 @@ class Ballot(Graph):
         return best
 
 
+def _words(code: np.ndarray) -> sparse.csr_matrix:
+    return (code if isinstance(code, Code) else np.asarray(code).view(Code)).words
+
+
 def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: the output of its own machine (with two classes one machine speaks for both)."""
     return np.column_stack([f[:, 0], -f[:, 0]]) if code.shape[1] == 2 else f @ (code == 1)
@@ -326,12 +330,14 @@ def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
 
 def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: the number of machines that it wins."""
-    return (f >= 0) @ (code == 1).astype(float) + (f < 0) @ (code == -1).astype(float)
+    words = _words(code)
+    against = -np.asarray(words.minimum(0).sum(axis=1))
+    return (words @ (f >= 0).T.astype(float) + against).T
 
 
 def summed(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: its margin summed over its machines, in an order that does not depend on the batch."""
-    return (sparse.csr_matrix(code.T.astype(float)) @ f.T).T
+    return (_words(code) @ f.T).T
 
 
 def votes(f: np.ndarray, code: np.ndarray) -> np.ndarray:

@@ -52,26 +52,30 @@ def dbtc_matrix(sample: Sample, kernels: list[Kernel]) -> np.ndarray:
 def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
     """The graph that tests the most separable pair, then pits each survivor against the class most separable from it.
 
-    A state is (survivor, classes left); it grows as rows reach it.
+    A state is (survivor, classes left as the bits of a number); the graph grows as rows reach it.
     """
     n = len(separability)
     off = np.where(np.eye(n, dtype=bool), -np.inf, separability)
+    rivals = np.argsort(-off, axis=1, kind="stable").tolist()  # of each class, the most separable first
 
-    def duel(i: int, j: int, left: frozenset) -> tuple:
+    def duel(i: int, j: int, left: int) -> tuple:
         i, j = min(i, j), max(i, j)
-        return "node", pair_index(i, j, n), (j, left - {i}), (i, left - {j})
+        return "node", pair_index(i, j, n), (j, left & ~(1 << i)), (i, left & ~(1 << j))
 
-    def rule(state: tuple[int | None, frozenset]) -> tuple:
+    def rule(state: tuple[int | None, int]) -> tuple:
         survivor, left = state
-        if len(left) == 1:
-            return "leaf", survivor
         if survivor is None:
             return duel(*map(int, np.unravel_index(np.argmax(off), off.shape)), left)
-        rivals = sorted(left - {survivor})
-        return duel(survivor, rivals[int(np.argmax(off[survivor, rivals]))], left)
+        if left == 1 << survivor:
+            return "leaf", survivor
+        return duel(survivor, next(c for c in rivals[survivor] if left >> c & 1), left)
 
-    n_machines = n * (n - 1) // 2
-    return DecisionGraph((None, frozenset(range(n))), rule, lambda s: s[1], n_classes=n, n_machines=n_machines)
+    def members(state: tuple[int | None, int]) -> np.ndarray:
+        return np.flatnonzero(
+            np.unpackbits(np.frombuffer(state[1].to_bytes(-(-n // 8), "little"), np.uint8), bitorder="little")
+        )
+
+    return DecisionGraph((None, (1 << n) - 1), rule, members, n_classes=n, n_machines=n * (n - 1) // 2)
 
 
 @lru_cache(maxsize=8)
