@@ -1,4 +1,4 @@
-"""What the protocols of several papers need: splits, timing, the published | recorded | fresh table."""
+"""What several papers need: splits, timing, the published | recorded | fresh table."""
 
 from __future__ import annotations
 
