@@ -135,18 +135,18 @@ class DecisionGraph(Graph):
             why = "raise max_nodes, or let fewer classes go both ways"
             raise GraphTooLarge(f"the decision graph would need more than {self.max_nodes} nodes; {why}")
         (kind, *what), members = self._rule(state), self._members(state)
-        if k == len(self._possible):
+        if k == len(self._cut):
             self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
             self._possible = np.concatenate([self._possible, np.zeros_like(self._possible)])
             self._cut = np.concatenate([self._cut, np.zeros_like(self._cut)])
+        leaf = kind == "leaf"
+        self._possible[k] = False  # what an interrupted call has left here
         self._possible[k, members if isinstance(members, np.ndarray) else list(members)] = True
-        if kind == "leaf":
-            self._table[3, k] = what[0]
-        else:
-            self._table[0, k] = what[0]
+        self._table[:, k] = (-1, -1, -1, what[0]) if leaf else (what[0], -1, -1, -1)
+        self._cut[k] = what[3] if len(what) > 3 else 0.0
+        if not leaf:
             self._ahead[k] = (what[1], what[2])
-            self._cut[k] = what[3] if len(what) > 3 else 0.0
-        self._index[state] = k
+        self._index[state] = k  # from now on the node is there
         return k
 
     def _open(self, nodes: np.ndarray) -> None:

@@ -99,6 +99,37 @@ def test_a_graph_grows_only_where_rows_go_and_stops_at_its_limit():
         made(10).grow()
 
 
+def test_a_graph_survives_an_interruption_at_any_moment():
+    def made(fail_at):
+        calls = [0]
+
+        def tick():
+            calls[0] += 1
+            if calls[0] == fail_at:
+                raise KeyboardInterrupt
+
+        def rule(state):
+            tick()
+            return ("leaf", state % 3) if state >= 15 else ("node", state % 4, 2 * state + 1, 2 * state + 2)
+
+        def members(state):
+            tick()
+            return [state % 3, (state + 1) % 3] if state < 15 else [state % 3]
+
+        return DecisionGraph(0, rule, members, n_classes=3, n_machines=4)
+
+    f = np.random.default_rng(0).normal(size=(200, 4))
+    labels, paths, scores = made(0).run(f)
+    for fail_at in range(3, 40, 3):
+        graph = made(fail_at)
+        with pytest.raises(KeyboardInterrupt):
+            graph.run(f)
+        again = graph.run(f)
+        np.testing.assert_array_equal(again[0], labels)
+        np.testing.assert_array_equal(again[1].toarray(), paths.toarray())
+        np.testing.assert_array_equal(again[2], scores)
+
+
 def test_a_graph_is_drawn():
     import matplotlib
 
