@@ -261,6 +261,25 @@ def test_a_limit_on_file_sizes_fails_jobs_and_not_the_batch(notebook, tmp_path):
     assert "File too large" in run.stdout and not leftovers(tmp_path)
 
 
+def test_an_output_folder_that_vanishes_half_way_fails_the_job(notebook, tmp_path, capsys):
+    notebook("01_good_one", TABLE, f"import shutil; shutil.rmtree({str(tmp_path / 'out')!r})")
+    code = papers(tmp_path)
+    assert code == 1 and "01_good_one failed in" in capsys.readouterr().out
+
+
+def test_odd_places(notebook, tmp_path):
+    """Spaces and letters beyond ASCII in paths, LANG=C, and no home."""
+    folder = tmp_path / "ein Ordner für Äpfel"
+    folder.mkdir()
+    notebook("01_good_one", TABLE).parent.rename(folder / "Hefte")
+    env = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME")}
+    env |= {"LANG": "C", "LC_ALL": "C", "PYTHONPATH": str(project_root())}
+    command = [sys.executable, "-m", "dagsvm_lab", "papers", "--notebooks", "Hefte", "--out", "Läufe"]
+    run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert run.returncode == 0 and "1 finished" in run.stdout, run
+    assert (folder / "Läufe" / "01_good" / "sums.csv").is_file()
+
+
 def test_an_output_folder_that_cannot_be_is_refused_in_one_sentence(notebook, tmp_path, capsys):
     notebook("01_good_one", TABLE)
     (tmp_path / "file").write_text("")
