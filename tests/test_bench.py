@@ -1,7 +1,10 @@
 """The benchmark's bookkeeping; its seconds are nobody's assertion."""
 
+import os
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from dagsvm_lab.run import bench
 
@@ -35,3 +38,35 @@ def test_objectives_agree_with_libsvm_on_some_pairs(monkeypatch):
     monkeypatch.setitem(bench.CASES, "vowel", (0.5, 10.0))
     difference, violation = bench.agreement("vowel")
     assert difference < 1e-5 and violation <= 1e-5
+
+
+@pytest.mark.parametrize("over", bench.GROWTH)
+def test_growth_has_both_parties_at_every_size(over):
+    table = bench.growth(over, (20, 40) if over == "rows" else (2, 3), repeats=1)
+    assert table["over"].eq(over).all() and table["size"].is_monotonic_increasing
+    seconds = [f"{task}_{who}" for task in ("fit", "predict", "one_row") for who in ("ours", "libsvm")]
+    assert (table[[*seconds, "one_row_votes", "fit_limit", "predict_limit"]] > 0).all(axis=None)
+    assert table[["memory_ours", "memory_libsvm"]].isna().all(axis=None) or (table["memory_ours"] >= 0).all()
+    with pytest.raises(ValueError, match="rows, classes, inputs"):
+        bench.growth("columns")
+
+
+def test_small_data_ratios_are_ours_over_libsvms():
+    table = bench.small(("iris",), repeats=1)
+    assert table["C"].tolist() == [1.0, 100.0] and table["rows"].eq(150).all()
+    np.testing.assert_allclose(table["fit_ratio"], table["fit_ours"] / table["fit_libsvm"])
+
+
+def test_made_classes_are_balanced_and_nearly_apart():
+    X, y = bench.made(600, 10, 16, 0)
+    assert X.shape == (600, 16) and (np.bincount(y) == 60).all()
+    assert bench.made(600, 10, 16, 0)[0].tobytes() == X.tobytes()
+    means = np.array([X[y == c].mean(0) for c in range(10)])
+    assert (((X[:, None] - means) ** 2).sum(2).argmin(1) == y).mean() > 0.9
+
+
+def test_memory_of_a_run_is_measured_in_a_child():
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    assert 60 < bench.peak_memory(lambda: np.ones(10_000_000)) < 200
+    assert np.isnan(bench.peak_memory(lambda: os._exit(1)))
