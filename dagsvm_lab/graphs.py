@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .machines import Unsure, Walker
+from .outputs import Unsure, Walker
 
 Rule = Callable[[Any], tuple]
 Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]

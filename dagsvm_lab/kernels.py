@@ -7,14 +7,11 @@ small.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from threading import Lock
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags_array, issparse
+from scipy.sparse import diags_array, issparse
 
 FAR = {np.float32: -1e30, np.float64: -1e280}  # an exponent below it stands for a kernel value of 0
 SIDE = 256  # rows and columns of a tile of kernel values, which stays in a core's own cache
@@ -27,26 +24,6 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 def gamma_from_sigma(sigma: float) -> float:
     """gamma of exp(-gamma |x - y|^2) for Platt's Gaussian of width sigma: 1 / (2 sigma^2)."""
     return 1.0 / (2.0 * float(sigma) ** 2)
-
-
-def rows_of(X):
-    """X as it is worked on: an array, or CSR where it is sparse."""
-    return csr_matrix(X) if issparse(X) else np.asarray(X)
-
-
-def equal(A, B) -> bool:
-    """Whether two sets of rows, dense or sparse, are the same."""
-    if issparse(A) != issparse(B) or A.shape != B.shape:
-        return False
-    return (A != B).nnz == 0 if issparse(A) else np.array_equal(A, B)
-
-
-def deviations(X) -> np.ndarray:
-    """Standard deviation of every input, with n - 1, dense or sparse."""
-    if not issparse(X):
-        return X.std(axis=0, ddof=1)
-    first, second = (np.asarray(part.mean(axis=0)).ravel() for part in (X, X.multiply(X)))
-    return np.sqrt(np.maximum(second - first**2, 0.0) * X.shape[0] / max(X.shape[0] - 1, 1))
 
 
 def squared(X) -> np.ndarray:
@@ -81,6 +58,8 @@ class Kernel:
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         if issparse(A) or issparse(B):
+            from .sparse import SparseRows
+
             rows = SparseRows(B, self)
             return rows.block(rows.place(A))
         A, B = np.asarray(A, float), np.asarray(B, float)
@@ -178,59 +157,6 @@ def _variance(X, weight) -> float:
     share = weight / weight.sum()
     mean = share @ X.mean(axis=1)
     return float(share @ ((X - mean) ** 2).mean(axis=1))
-
-
-class _OneThread:
-    """BLAS at one thread, for all threads of the process at once, while any of them is inside.
-
-    threadpoolctl lets only one thread of a process set a limit (3.8 ignores the others), and gives it back when that
-    thread leaves, whoever else is still inside. So the limit is counted here.
-    """
-
-    def __init__(self) -> None:
-        self.lock, self.inside, self.before = Lock(), 0, []
-        if hasattr(os, "register_at_fork"):  # a child has none of its parent's other threads
-            os.register_at_fork(after_in_child=lambda: self.__dict__.update(lock=Lock(), inside=0))
-
-    @cached_property
-    def libraries(self) -> list:
-        from threadpoolctl import ThreadpoolController
-
-        return ThreadpoolController().select(user_api="blas").lib_controllers
-
-    def _set(self, numbers: list[int]) -> None:
-        for library, number in zip(self.libraries, numbers, strict=True):
-            if hasattr(library, "clear_controlling_thread"):
-                library.clear_controlling_thread(force=True)
-            library.set_num_threads(number)
-            if hasattr(library, "clear_controlling_thread"):
-                library.clear_controlling_thread(force=True)
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if not self.inside:
-                self.before = [library.num_threads for library in self.libraries]
-            if not self.inside or self._mine():
-                self._set([1] * len(self.before))
-            self.inside += 1
-
-    def _mine(self) -> bool:
-        """Whether some library counts threads for every thread apart (OpenMP), so that each has to set its own."""
-        return any(getattr(library, "threading_layer", "openmp") == "openmp" for library in self.libraries)
-
-    def __exit__(self, *_) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self._set(self.before)
-
-
-_ONE_THREAD = _OneThread()
-
-
-def one_thread() -> _OneThread:
-    """A context in which BLAS keeps to one thread: jobs share the cores, and sums are formed in one order."""
-    return _ONE_THREAD
 
 
 class Rows:
@@ -362,70 +288,6 @@ class Rows:
         if self.kernel.name == "rbf":
             return np.ones(len(self))[rows]
         return replace(self.kernel, widths=None).diagonal(self.left[rows])  # the rows are shrunk already
-
-
-class SparseRows(Rows):
-    """Rows in CSR form: a block is a sparse product, in memory proportional to the nonzeros and to the block.
-
-    Inputs are not centred, which would fill them. Every kernel value is summed over its own row's nonzeros, in their
-    order, so that it has the same bits in any block.
-    """
-
-    def __init__(self, X, kernel: Kernel, dtype=np.float64, mean=None):
-        if callable(kernel.name) or kernel.name == "precomputed":
-            raise TypeError("sparse rows go with the kernels that are known by name, not with precomputed or callables")
-        self.kernel, self.dtype, self.index = kernel, np.dtype(np.float64), None
-        self.left = self.right = self.place(X)
-        self.halves = 0.5 * squared(self.left)
-
-    def __len__(self) -> int:
-        return self.left.shape[0]
-
-    def place(self, X):
-        """X prepared as the left factor of a block."""
-        X = csr_matrix(self.kernel.shrunk(csr_matrix(X, dtype=float)))
-        X.sort_indices()
-        return X * np.sqrt(2.0 * self.kernel.gamma) if self.kernel.name == "rbf" else X
-
-    def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
-        left = i if issparse(i) else self.left[i]
-        products = (left @ self.right[j].T).toarray()
-        if self.kernel.name == "rbf":
-            products -= 0.5 * squared(left)[:, None] + self.halves[j]
-            np.minimum(products, 0.0, out=products)
-        return self.finish(products, out)
-
-    def fill(self, i, j, out: np.ndarray, each: Callable = map, symmetric: bool = False) -> None:
-        """Write the kernel of rows i with rows j to `out`."""
-        self.block(i, j, out)
-
-    def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
-        out = np.empty((*rows.shape, rows.shape[1])) if out is None else out
-        for block, part in zip(out, rows, strict=True):
-            self.block(part, part, block)
-        return out
-
-    def under(self, left, part: slice) -> np.ndarray:
-        """Kernel of a slice of these rows (down) with a prepared left factor (across)."""
-        return self.block(left, part).T
-
-    def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """(first, kernel of rows i[first : first + size] with rows j), block by block."""
-        for first in range(0, len(i), size):
-            yield first, self.block(i[first : first + size], j)
-
-    def diagonal(self, rows=slice(None)) -> np.ndarray:
-        """k(x, x) of the rows."""
-        if self.kernel.name == "rbf":
-            return np.ones(len(self))[rows]
-        return self.kernel.of_products(2.0 * self.halves[rows])
-
-
-def prepared(X, kernel: Kernel, dtype=np.float64) -> Rows:
-    """Prepare rows X, dense or sparse."""
-    return (SparseRows if issparse(X) else Rows)(X, kernel, dtype)
 
 
 def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:

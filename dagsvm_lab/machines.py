@@ -15,15 +15,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel, Rows, SparseRows, one_thread, prepared, rows_of, single_is_safe
+from .kernels import Kernel
+from .outputs import EDGE, Lean, Outputs, Walker
 from .solvers.bank import solve_bank
 from .solvers.dual import Duals
+from .sparse import rows_of
+from .threads import one_thread
 
-ROWS, EDGE = 240, 8  # rows evaluated at a time, and how many more on both sides, where BLAS may round otherwise
+ROWS = 240  # rows evaluated at a time
 OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
-DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
-MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
-FEW = 256  # support vectors up to which outputs are always float64
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
 
 
@@ -180,157 +180,6 @@ class Bank:
             parts = (a.pop(f"vectors_{part}") for part in ("data", "indices", "indptr"))
             a["vectors"] = csr_matrix(tuple(parts), shape=(len(a["support"]), a["n_inputs"]))
         return cls(coef=coef, kernel=kernel, kernels=kernels or None, **a)
-
-
-class Outputs:
-    """Called with a block of rows, the outputs of machines that share a kernel, without their biases.
-
-    One class at a time: its support vectors meet only the machines that use them, which for all pairs saves a factor of
-    half the number of classes over one product with every coefficient.
-    """
-
-    def __init__(self, bank: Bank, kernel: Kernel, coef: csr_matrix):
-        used = np.unique(coef.indices)
-        used = used[np.argsort(bank.support_class[used], kind="stable")]
-        groups, self.rows = bank.support_class[used], None
-        self.support, self.n_machines, self.width = bank.support[used], coef.shape[0], bank.height + 2 * EDGE
-        slices = [slice(*np.searchsorted(groups, [c, c + 1])) for c in np.unique(groups)]
-        if bank.vectors is None or not len(used):
-            self._weigh(slices, coef, used, np.float64)
-            return
-        vectors = bank.vectors[used]
-        modest = len(used) > FEW and np.abs(coef.data).max() <= MODEST
-        for dtype in [np.float32] * bool(modest and single_is_safe(vectors, kernel)) + [np.float64]:
-            self.rows = prepared(vectors, kernel, dtype)
-            self._weigh(slices, coef, used, dtype)
-            # some BLAS kernels round the columns of a float32 product differently: then float64 it is
-            if issparse(vectors):
-                break
-            probes = [self(np.repeat(vectors[[k]], self.width, axis=0)) for k in (0, -1)]
-            if all((probe == probe[0]).all() for probe in probes):
-                break
-
-    def _weigh(self, slices: list[slice], coef: csr_matrix, used: np.ndarray, dtype) -> None:
-        self.pieces, columns = [], coef.tocsc()[:, used]
-        for part in slices:
-            ends = columns.indptr[part.start : part.stop + 1]
-            inside = slice(ends[0], ends[-1])
-            machines, row = np.unique(columns.indices[inside], return_inverse=True)
-            weights = np.zeros((len(machines), part.stop - part.start), dtype)
-            weights[row, np.repeat(np.arange(weights.shape[1]), np.diff(ends))] = columns.data[inside]
-            self.pieces.append((part, machines, weights))
-
-    def __call__(self, X) -> np.ndarray:
-        total = np.zeros((self.n_machines, self.width))
-        left = None if self.rows is None else self.rows.place(X)
-        for part, machines, weights in self.pieces:
-            tile = X[:, self.support[part]].T if left is None else self.rows.under(left, part)
-            if isinstance(
-                self.rows, SparseRows
-            ):  # only the block's own rows: products have its fixed width all the same
-                tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
-            total[machines] += weights @ np.ascontiguousarray(tile)
-        return total.T[EDGE:-EDGE]
-
-
-class Unsure(ArithmeticError):
-    """One row's answer is within rounding of another, or its kernel has no lean form: `Bank.decision` decides."""
-
-
-class Lean:
-    """What single rows are evaluated with: support vectors in float64, and for each machine its own of them."""
-
-    def __init__(self, bank: Bank):
-        kernel = bank.kernel
-        if bank.kernels is not None or bank.vectors is None or callable(kernel.name) or issparse(bank.vectors):
-            raise Unsure("single rows of this kernel go through blocks")
-        self.rows, self.kernel = Rows(bank.vectors, kernel), kernel
-        blocks = bank._whole[0][1].rows
-        single = blocks is not None and blocks.dtype == np.float32
-        self.unit = np.finfo(np.float32).eps if single else 4.0 * np.finfo(float).eps
-        Z = self.rows.left[:, :-2] if kernel.name == "rbf" else self.rows.left
-        squares, self.coef, self.bias = np.einsum("ij,ij->i", Z, Z), bank.coef, bank.bias
-        self.farthest, self.root = float(squares.max(initial=0.0)), 0.25 * np.sqrt(Z.shape[1] + 4)
-        size, ends = abs(bank.coef), bank.coef.indptr
-        self.flat = size @ np.ones(len(squares))
-        self.steep = size @ (self.root * squares) + 0.25 * np.sqrt(np.diff(ends) + 1) * self.flat
-        own = [(bank.coef.indices[a:b], bank.coef.data[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        numbers = zip(self.bias.tolist(), self.flat.tolist(), self.steep.tolist(), strict=True)
-        self.machines = [(*mine, *more) for mine, more in zip(own, numbers, strict=True)]
-        if size.shape[0] * size.shape[1] <= DENSE:
-            self.coef = bank.coef.toarray()
-        self.unknown = np.full(len(bank.support), np.nan)
-
-    def place(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """Prepare x; with it what rounding may do to a kernel value, in units of the blocks' precision."""
-        kernel = self.kernel
-        if kernel.name == "rbf":
-            z = np.empty(len(x) + 2)
-            inner = z[:-2]
-            np.subtract(x, self.rows.mean, out=inner)
-            if kernel.widths is not None:
-                inner /= kernel.widths
-            inner *= np.sqrt(2.0 * kernel.gamma)
-            square = float(inner.dot(inner))
-            z[-2], z[-1] = -0.5 * square, 1.0
-            return z, self.root * square
-        z = kernel.shrunk(x)
-        gamma, more = (1.0, 0.0) if kernel.name == "linear" else (abs(kernel.gamma), abs(kernel.coef0))
-        power = kernel.degree if kernel.name == "poly" else 1
-        largest = (gamma * np.sqrt(float(z.dot(z)) * self.farthest) + more) ** power
-        return z, 16.0 * self.root * power * max(largest, 1.0)
-
-    def values(self, z: np.ndarray, rows=slice(None)) -> np.ndarray:
-        """Kernel values of support vectors with the prepared row z."""
-        products = self.rows.right[rows].dot(z)
-        return np.exp(products, out=products) if self.kernel.name == "rbf" else self.kernel.of_products(products)
-
-
-class Walker:
-    """Outputs of machines for one row x, each kernel value computed when it is first needed, and kept.
-
-    `evaluations` counts the kernel values computed so far: after the machines of a path it is the path's
-    `kernel_evaluations`. Sums are formed in another order than in blocks, so outputs equal those of `Bank.decision` up
-    to a bound of their rounding. Within it of the number that the output is compared with `ask` raises `Unsure`, and
-    the row should go through blocks: labels are the same whichever way is taken.
-
-    Parameters
-    ----------
-    lean : Lean
-        The prepared bank.
-    x : ndarray of shape (n_inputs,)
-        The row.
-    """
-
-    def __init__(self, lean: Lean, x: np.ndarray):
-        self.lean, self.evaluations, self.k, self.last = lean, 0, lean.unknown.copy(), -1
-        self.z, self.error = lean.place(x)
-
-    def ask(self, t: int, cut: float = 0.0) -> float:
-        """Compute f_t(x), to be compared with `cut`; the machine asked last is not computed again."""
-        if t != self.last:
-            self.last, self.f, self.slack = t, *self._compute(t)
-        if abs(self.f - cut) <= self.slack:
-            raise Unsure("an output is what it is compared with, within rounding")
-        return self.f
-
-    def _compute(self, t: int) -> tuple[float, float]:
-        own, beta, bias, flat, steep = self.lean.machines[t]
-        k = self.k.take(own)
-        missing = k != k
-        if missing.any():
-            new = own[missing]
-            self.k[new] = self.lean.values(self.z, new)
-            self.evaluations += len(new)
-            k = self.k.take(own)
-        return float(k.dot(beta)) + bias, self.lean.unit * (steep + flat * self.error)
-
-    def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
-        """Compute every f_t(x); with each a bound of its rounding."""
-        lean = self.lean
-        f = lean.coef @ lean.values(self.z) + lean.bias
-        self.evaluations = len(self.k)
-        return f, lean.unit * (lean.steep + lean.flat * self.error)
 
 
 def train(

@@ -14,7 +14,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from dagsvm_lab.kernels import Kernel, Rows
-from dagsvm_lab.machines import Bank, Unsure, pair_code, pair_index, rest_code, train
+from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train
+from dagsvm_lab.outputs import Unsure
 from dagsvm_lab.solvers import bank as solver
 from dagsvm_lab.solvers import batch, certify, columns, solve_smo
 

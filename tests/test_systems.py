@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 import dagsvm_lab as lab
 from dagsvm_lab.graphs import Ballot, costs, largest, votes, won
 from dagsvm_lab.kernels import Kernel
-from dagsvm_lab.machines import Unsure, pair_code, pair_index, rest_code
+from dagsvm_lab.machines import pair_code, pair_index, rest_code
+from dagsvm_lab.outputs import Unsure
 from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc, dbtc_matrix
 from dagsvm_lab.systems.base import Sample
 from dagsvm_lab.systems.codes import hamming, random_code

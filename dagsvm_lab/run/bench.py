@@ -23,10 +23,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ..datasets import load
-from ..kernels import Kernel, gamma_from_sigma, one_thread
+from ..kernels import Kernel, gamma_from_sigma
 from ..machines import pair_code, train
 from ..report.files import project_root, write_atomically
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
+from ..threads import one_thread
 
 CASES = {"usps": (5.06, 100.0), "letter": (0.632, 100.0), "covertype": (1.0, 10.0), "mnist": (1.0, 10.0)}  # sigma, C
 TARGETS = {"fit": 1.0, "fit, 2 jobs": 0.6, "fit 1-v-r": 0.3, "fit 1-v-r, 2 jobs": 0.3}

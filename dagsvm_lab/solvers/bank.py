@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 from tqdm import tqdm
 
-from ..kernels import Kernel, one_thread
+from ..kernels import Kernel
+from ..threads import one_thread
 from .active import sharpen
 from .batch import solve_many
 from .dual import Duals, warn
@@ -35,15 +38,15 @@ def solve_bank(
             duals.keep(t, solve_qp(square(t), duals.s[part], linear=duals.p[part], upper=duals.u[part]))
         return
     small = np.diff(duals.ends) <= SMALL if max_iter < 0 else np.zeros(len(every), bool)
-    with one_thread(), tqdm(total=len(every), desc="machines", disable=not verbose) as bar:
-        how |= dict(progress=bar.update)
-        left = solve_small(X, kernel, duals, every[small], kernels, bar.update) if small.any() else []
+    with one_thread(), tqdm(total=len(every), desc="machines") if verbose else nullcontext() as bar:
+        progress = bar.update if verbose else int
+        left = solve_small(X, kernel, duals, every[small], kernels, progress) if small.any() else []
         for t in left:
             K, part = square(t), duals.part(t)
             s = duals.s[part]
             duals.keep(t, sharpen(K, s, smo(K, s, duals.p[part], duals.u[part], tol)))
         if not small.all():
-            solve_many(X, kernel, duals, every[~small], kernels, tol=tol, max_iter=max_iter, **how)
+            solve_many(X, kernel, duals, every[~small], kernels, tol=tol, max_iter=max_iter, progress=progress, **how)
     above = int((~duals.converged).sum())
     if above:
         warn(f"{above} of {len(every)} machines stopped at a violation above tol={tol}: see kkt_violation and n_iter")

@@ -40,7 +40,9 @@ from functools import partial
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..kernels import Kernel, one_thread, prepared, single_is_safe
+from ..kernels import Kernel, single_is_safe
+from ..sparse import prepared
+from ..threads import one_thread
 from .columns import Columns, Spare
 from .dual import Dual, Duals
 from .state import State

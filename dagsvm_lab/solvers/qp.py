@@ -80,9 +80,6 @@ def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
     n, capped = len(q), np.flatnonzero(np.isfinite(upper))
     cap = upper[capped]
 
-    def vector(v):
-        return np.array(v).ravel()
-
     def bounds(x, trans="N"):  # G x: rows -x <= 0 and x / u <= 1, so that every right side is of order one
         if trans == "N":
             return np.concatenate([-x, x[capped] / cap])
@@ -92,30 +89,9 @@ def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
 
     def operator(function):
         def apply(x, y, alpha=1.0, beta=0.0, trans="N"):
-            y[:] = matrix(alpha * function(vector(x), trans) + beta * vector(y))
+            y[:] = matrix(alpha * function(_vector(x), trans) + beta * _vector(y))
 
         return apply
-
-    def kkt(W):
-        di = vector(W["di"])
-        w = di * di
-        D = w[:n].copy()
-        D[capped] += w[n:] / cap**2
-        solve = solver(D)
-        columns = solve(A.T)
-        schur = linalg.lu_factor(A @ columns)
-
-        def step(x, y, z):
-            bz = vector(z)
-            r = vector(x) + bounds(w * bz, "T")
-            if not np.isfinite(r).all():  # an unbounded program: cvxopt stops with the point it has
-                raise ArithmeticError("overflow")
-            t = solve(r)
-            dy = linalg.lu_solve(schur, A @ t - vector(y))
-            dx = t - columns @ dy
-            x[:], y[:], z[:] = matrix(dx), matrix(dy), matrix(di * (bounds(dx) - bz))
-
-        return step
 
     options = {"show_progress": False, "maxiters": max_iter, "refinement": 2}
     options |= {"abstol": 1e-15, "reltol": tol / 10, "feastol": 1e-11}
@@ -129,13 +105,45 @@ def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
         matrix(np.asarray(b, dtype=float)),
     )
     try:
-        out = solvers.coneqp(*arguments, kktsolver=kkt, options=options)
+        out = solvers.coneqp(*arguments, kktsolver=_newton(solver, A, bounds, cap, capped), options=options)
     except ValueError:  # its first factorisation failed
         raise ValueError("the matrix of the program is not positive semidefinite") from None
-    x, slack, z = vector(out["x"]), vector(out["s"]), vector(out["z"])
+    x, slack, z = _vector(out["x"]), _vector(out["s"]), _vector(out["z"])
     at_upper = np.zeros(n, dtype=bool)
     at_upper[capped] = z[n:] / cap > slack[n:] * cap
     return x, z[:n] > slack[:n], at_upper, out["iterations"]
+
+
+def _vector(v) -> np.ndarray:
+    return np.array(v).ravel()
+
+
+def _newton(solver: Callable, A: np.ndarray, bounds: Callable, cap: np.ndarray, capped: np.ndarray) -> Callable:
+    """The function that cvxopt calls for its Newton steps, by the system at the top."""
+    from cvxopt import matrix
+
+    def kkt(W):
+        di = _vector(W["di"])
+        w = di * di
+        D = w[: A.shape[1]].copy()
+        D[capped] += w[A.shape[1] :] / cap**2
+        solve = solver(D)
+        columns = solve(A.T)
+        schur = linalg.lu_factor(A @ columns)
+
+        def step(x, y, z):
+            bz = _vector(z)
+            r = _vector(x) + bounds(w * bz, "T")
+            if not np.isfinite(r).all():  # an unbounded program: cvxopt stops with the point it has
+                raise ArithmeticError("overflow")
+            t = solve(r)
+            dy = linalg.lu_solve(schur, A @ t - _vector(y))
+            dx = t - columns @ dy
+            x[:], y[:], z[:] = matrix(dx), matrix(dy), matrix(di * (bounds(dx) - bz))
+
+        return step
+
+    return kkt
 
 
 def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual:

@@ -28,7 +28,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels import Kernel, Rows, prepared, single_is_safe
+from ..kernels import Kernel, Rows, single_is_safe
+from ..sparse import prepared
 from .dual import Duals, measure
 from .newton import exact, times
 from .steps import SLIGHT, together

@@ -33,57 +33,22 @@ SLIGHT = np.array(5e-7, np.float32)
 
 
 def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, reached) of the stacked duals; b and the two copies of v (smo.py) change in place.
+    """(steps, reached) of the stacked duals; b and the two copies of v change in place.
 
     When only a few of many are left, they are given back unfinished, to go on in better company.
     """
-    width, kind = b.shape[1], H.dtype
-    table = H.reshape(-1, width)
+    table = H.reshape(-1, b.shape[1])
     taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
     who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
     room = limit[who] >= STEPS
     late, who = who[~room].tolist(), who[room]
     while len(who) > FEW and reached.all():
-        P = len(who)
         v, x, low, high = v2.take(who, 1), b[who], lo[who].ravel(), hi[who].ravel()
-        own = np.arange(P) * width
-        shift = who * width - own
-        (vU, vL), flat = v, x.reshape(-1)
-        fU, fL = vU.reshape(-1), vL.reshape(-1)
-        H_i, H_j, gain = np.empty((3, P, width), kind)
-        tau = None if kind == np.float32 else np.full_like(gain, TAU)
-        newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), kind)
-        i, j = pair
-        still = open_ = np.ones(P, bool)
-        while still.sum() > 0.75 * P and still[open_].all():
-            for _ in range(STEPS):
-                vU.argmax(1, out=i)
-                i += own
-                table.take(i + shift, 0, out=H_i, mode="clip")
-                np.subtract(fU.take(i)[:, None], vL, out=gain)
-                eta = H_i if tau is None else np.maximum(H_i, tau, out=H_j)
-                np.divide(gain, eta, out=H_j)  # twice the unclipped step
-                np.abs(gain, out=gain)
-                gain *= H_j
-                gain.argmax(1, out=j)
-                j += own
-                t = 0.5 * STRETCH * newton.take(j).astype(float)
-                table.take(j + shift, 0, out=H_j, mode="clip")
-                at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
-                np.minimum(t, top[0] - at[0], out=t)
-                np.minimum(t, at[1] - floor[1], out=t)
-                np.maximum(t, 0.0, out=t)
-                H_j -= H_i
-                H_j *= t.astype(kind)[:, None]
-                v -= H_j
-                at[0] += t
-                at[1] -= t
-                flat[pair] = at
-                ends[0], ends[1] = fU.take(i), fL.take(j)
-                fU[pair] = np.where(at < top, ends, -np.inf)
-                fL[pair] = np.where(at > floor, ends, np.inf)
+        still = open_ = np.ones(len(who), bool)
+        while still.sum() > 0.75 * len(who) and still[open_].all():
+            t = _march(table, who, v, x, low, high)
             taken[who] += STEPS
-            open_ = (vU.max(1) - vL.min(1) > stop[who]) & (t > 0)
+            open_ = (v[0].max(1) - v[1].min(1) > stop[who]) & (t > 0)
             still = open_ & (taken[who] + STEPS <= limit[who])
         v2[:, who], b[who] = v, x
         late += who[open_ & ~still].tolist()
@@ -93,6 +58,49 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
     for k in late + who[reached[who]].tolist():
         taken[k] += lean(H[k].__getitem__, v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
     return taken, reached
+
+
+def _march(table, who, v, x, low, high) -> np.ndarray:
+    """Take STEPS steps of the duals `who`, in place; returns the length of each one's last step.
+
+    `table` holds the rows of H of all duals; v and x are those of `who`, low and high theirs end to end.
+    """
+    P, width = x.shape
+    own = np.arange(P) * width
+    shift = who * width - own
+    (vU, vL), flat = v, x.reshape(-1)
+    fU, fL = vU.reshape(-1), vL.reshape(-1)
+    H_i, H_j, gain = np.empty((3, P, width), table.dtype)
+    tau = None if table.dtype == np.float32 else np.full_like(gain, TAU)
+    newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), table.dtype)
+    i, j = pair
+    for _ in range(STEPS):
+        vU.argmax(1, out=i)
+        i += own
+        table.take(i + shift, 0, out=H_i, mode="clip")
+        np.subtract(fU.take(i)[:, None], vL, out=gain)
+        eta = H_i if tau is None else np.maximum(H_i, tau, out=H_j)
+        np.divide(gain, eta, out=H_j)  # twice the unclipped step
+        np.abs(gain, out=gain)
+        gain *= H_j
+        gain.argmax(1, out=j)
+        j += own
+        t = 0.5 * STRETCH * newton.take(j).astype(float)
+        table.take(j + shift, 0, out=H_j, mode="clip")
+        at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
+        np.minimum(t, top[0] - at[0], out=t)
+        np.minimum(t, at[1] - floor[1], out=t)
+        np.maximum(t, 0.0, out=t)
+        H_j -= H_i
+        H_j *= t.astype(table.dtype)[:, None]
+        v -= H_j
+        at[0] += t
+        at[1] -= t
+        flat[pair] = at
+        ends[0], ends[1] = fU.take(i), fL.take(j)
+        fU[pair] = np.where(at < top, ends, -np.inf)
+        fL[pair] = np.where(at > floor, ends, np.inf)
+    return t
 
 
 def lean(fetch, v2, b, lo, hi, stop: float, limit: int, room: int = 1 << 30, seen=None) -> int:

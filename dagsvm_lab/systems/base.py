@@ -10,8 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from ..graphs import Graph
-from ..kernels import Kernel, deviations, equal
-from ..machines import STATS, Bank, Unsure, train
+from ..kernels import Kernel
+from ..machines import STATS, Bank, train
+from ..outputs import Unsure
+from ..sparse import deviations, equal
 from .classifier import KernelClassifier, Sample
 
 __all__ = ["BankClassifier", "Sample", "outputs"]

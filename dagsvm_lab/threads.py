@@ -1,0 +1,60 @@
+"""BLAS at one thread, for a while, for all threads of the process."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from threading import Lock
+
+
+class _OneThread:
+    """BLAS at one thread, for all threads of the process at once, while any of them is inside.
+
+    threadpoolctl lets only one thread of a process set a limit (3.8 ignores the others), and gives it back when that
+    thread leaves, whoever else is still inside. So the limit is counted here.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.before = Lock(), 0, []
+        if hasattr(os, "register_at_fork"):  # a child has none of its parent's other threads
+            os.register_at_fork(after_in_child=lambda: self.__dict__.update(lock=Lock(), inside=0))
+
+    @cached_property
+    def libraries(self) -> list:
+        from threadpoolctl import ThreadpoolController
+
+        return ThreadpoolController().select(user_api="blas").lib_controllers
+
+    def _set(self, numbers: list[int]) -> None:
+        for library, number in zip(self.libraries, numbers, strict=True):
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+            library.set_num_threads(number)
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.before = [library.num_threads for library in self.libraries]
+            if not self.inside or self._mine():
+                self._set([1] * len(self.before))
+            self.inside += 1
+
+    def _mine(self) -> bool:
+        """Whether some library counts threads for every thread apart (OpenMP), so that each has to set its own."""
+        return any(getattr(library, "threading_layer", "openmp") == "openmp" for library in self.libraries)
+
+    def __exit__(self, *_) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self._set(self.before)
+
+
+_ONE_THREAD = _OneThread()
+
+
+def one_thread() -> _OneThread:
+    """A context in which BLAS keeps to one thread: jobs share the cores, and sums are formed in one order."""
+    return _ONE_THREAD
