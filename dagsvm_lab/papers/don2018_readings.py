@@ -49,7 +49,7 @@ AS_WRITTEN = {
     "wine": Source("wine"),
     "wine-quality": Source("winequality-red", quick=800),
     "glass": Source("glass"),
-    "covertype": Source("covertype", sample=8000, quick=800),
+    "covertype": Source("covertype", sample=4000, quick=800),
     "svmguide4": Source("svmguide4"),
     "vowel": Source("vowel"),
     "usps": Source("usps", quick=800),
