@@ -263,11 +263,15 @@ class DecisionGraph(Graph):
 
 
 class Code(np.ndarray):
-    """A coding matrix that keeps its words: classes x machines, sparse."""
+    """A coding matrix that keeps its words (classes x machines, sparse) and how many machines have each class at -1."""
+
+    def __array_wrap__(self, out, context=None, return_scalar=False):
+        return np.asarray(out)[()]  # what is computed from a code is no code
 
     @cached_property
-    def words(self) -> sparse.csr_matrix:
-        return sparse.csr_matrix(np.asarray(self).T, dtype=float)
+    def words(self) -> tuple[sparse.csr_matrix, np.ndarray]:
+        words = sparse.csr_matrix(np.asarray(self).T, dtype=float)
+        return words, -np.asarray(words.minimum(0).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -305,8 +309,6 @@ class Ballot(Graph):
         scores = (self.elect or self.decode)(f[None], self.code)[0]
         best, open_ = int(scores.argmax()), np.abs(f) <= slack
         if self.by_sign:
-            if not open_.any():
-                return best
             # the most that a rival can have, and the least for the best, whatever the open machines say
             side = self.code[open_] * np.where(f[open_] >= 0, 1, -1)[:, None]
             reach = scores + (side < 0).sum(axis=0)
@@ -319,7 +321,7 @@ class Ballot(Graph):
         return best
 
 
-def _words(code: np.ndarray) -> sparse.csr_matrix:
+def _words(code: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
     return (code if isinstance(code, Code) else np.asarray(code).view(Code)).words
 
 
@@ -330,14 +332,13 @@ def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
 
 def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: the number of machines that it wins."""
-    words = _words(code)
-    against = -np.asarray(words.minimum(0).sum(axis=1))
+    words, against = _words(code)
     return (words @ (f >= 0).T.astype(float) + against).T
 
 
 def summed(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: its margin summed over its machines, in an order that does not depend on the batch."""
-    return (_words(code) @ f.T).T
+    return (_words(code)[0] @ f.T).T
 
 
 def votes(f: np.ndarray, code: np.ndarray) -> np.ndarray:

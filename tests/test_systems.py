@@ -537,3 +537,12 @@ def test_fit_over_refuses_other_rows_labels_and_kernels(banks):
     with pytest.raises(ValueError, match="tune"):
         lab.AdaptiveDAGSVC(tune="dbtc").fit_over(made["pairs"], X, y)
     assert lab.DAGSVC().fit_over(made["pairs"], X, np.array(list("abcdef"))[y]).predict(X[:1])[0] in "abcdef"
+
+
+def test_answers_are_plain_arrays(digits):
+    X, y, T, _ = digits
+    for est in (lab.OneVsRestSVC(), lab.ECOCSVC(), lab.ECOCSVC(decoding="hamming"), lab.MaxWinsSVC(), lab.AndGateSVC()):
+        est.fit(X, y)
+        labels, cost = est.predict_with_cost(T[:5])
+        for value in (labels, est.predict(T[:1]), est.decision_function(T[:5]), cost.kernel_evaluations):
+            assert type(value) is np.ndarray
