@@ -241,3 +241,14 @@ def test_the_plain_claims_can_hold_and_fail(tmp_path, good):
 def test_vowels_gain_in_rows(tmp_path, gain, word):
     assert judged(tmp_path, "yu-vowel-gain", rows=dict(dataset=["vowel"], gain=[gain])) == word
     assert judged(tmp_path, "yu-vowel-gain", INFERRED) == "not available here"
+
+
+@pytest.mark.parametrize(("rest", "word"), [
+    ([120, 118, 121], "reproduced"), ([120, 80, 100], "within chance"), ([70, 80, 75], "not reproduced"),
+])  # fmt: skip
+def test_cheaper_in_the_mean_over_sets(tmp_path, rest, word):
+    sets = ["iris", "wine", "glass"]
+    rows = [(name, system, k) for system, values in {"adaptive": [100] * 3, "one-versus-rest": rest}.items()
+            for name, k in zip(sets, values, strict=True)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["dataset", "system", "kernel_evaluations"])
+    assert judged(tmp_path, "yu-faster-than-rest", INFERRED, speed=table) == word

@@ -18,6 +18,7 @@ from sklearn.model_selection import train_test_split
 from ..datasets import load, scale_like_training
 from ..report.claims import NotRecordedError, Outcome, Paper, three
 from ..report.verdicts import BY_DEFINITION, NOT_REPRODUCED, REPRODUCED, WITHIN_CHANCE, published
+from ..statistics import corrected_interval
 
 yu = Paper("02_yu2011", "Yu, Rhuma, Naqvi, Chambers 2011")
 SIZES = published("yu2011_table1").set_index("dataset")
@@ -221,12 +222,18 @@ def _tuning(t) -> Outcome:
     return worded(wins >= losses, p < 0.05, f"{wins - losses:+.0f} rows, p {p:.1g}")
 
 
-def _cheaper(rival: str, factor: float = 1.0):
-    def body(t) -> pd.Series:
-        k = t["speed"].pivot(index="dataset", columns="system", values="kernel_evaluations")
-        return k["adaptive"] < factor * k[rival] + 1e-9 * (factor > 1)
+def _saved(t, rival: str, factor: float) -> pd.Series:
+    """Logarithm of factor x the rival's kernel evaluations over the adaptive graph's, by data set."""
+    k = t["speed"].pivot(index="dataset", columns="system", values="kernel_evaluations")
+    return np.log(factor * k[rival] / k["adaptive"])
 
-    return body
+
+def _cheaper(rival: str, factor: float = 1.0):
+    return lambda t: _saved(t, rival, factor) > 0
+
+
+def _cheaper_in_the_mean(rival: str, factor: float = 1.0):
+    return lambda t: three(*corrected_interval(_saved(t, rival, factor), 0.0))
 
 
 def _order(sets: str, differ: str):
@@ -279,10 +286,11 @@ for _id, _place, _text, _written, _inferred, *_more in (
      _all("tuning_time", "dbtc_seconds < cv_seconds"), None),
     ("yu-faster-than-pairs", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-1.",
      _cheaper("max-wins"), None),
-    ("yu-faster-than-rest", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-a.",
-     _cheaper("one-versus-rest"), None),
+    ("yu-faster-than-rest", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-a. (Inferred: "
+     "in the mean over the sets, as a logarithm.)", _cheaper("one-versus-rest"), _cheaper_in_the_mean("one-versus-rest")),
     ("yu-as-fast", "Section 5", "The adaptive graph inherits the traditional one's speed: at most a tenth more kernel "
-     "evaluations.", _cheaper("traditional", 1.1), None),
+     "evaluations. (Inferred: in the mean over the sets, as a logarithm.)", _cheaper("traditional", 1.1),
+     _cheaper_in_the_mean("traditional", 1.1)),
 ):  # fmt: skip
     _claim = yu.claim(_id, place=_place, text=_text, **(_more[0] if _more else {}))(_written)
     if _inferred is not None:

@@ -137,7 +137,7 @@ def search(split: Split, found: Surface, seed: int = 0) -> pd.DataFrame:
             right = settled + int((make(squareform(values)).run(f[open_])[0] == y[open_]).sum())
             twenty = hits[:20]
             rows.append((gamma, C, measure, step, twenty.max(), twenty.min(), twenty.mean(), right,
-                         (hits < right).mean() ** 20, int(open_.sum())))  # fmt: skip
+                         round((hits < right).mean() ** 20, 4), int(open_.sum())))  # fmt: skip
     columns = ["gamma", "C", "measure", "next", "best", "worst", "mean", "adaptive", "ahead", "unsettled"]
     out = pd.DataFrame(rows, columns=columns)
     out = out.assign(spread=out.best - out.worst, gain=out.adaptive - out.best)

@@ -59,12 +59,10 @@ class Record:
         """Write `fig` to <name>.svg and <name>.png and display it; `alt` says in words what it shows."""
         from matplotlib import rc_context
 
+        look = {"dpi": 150, "bbox_inches": "tight", "metadata": {"Date": None}}
         with rc_context({"svg.hashsalt": self.key}):
-            for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
-                write_atomically(
-                    self.folder / f"{name}{suffix}",
-                    lambda part, metadata=metadata: fig.savefig(part, dpi=150, bbox_inches="tight", metadata=metadata),
-                )
+            write_atomically(self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look))
+        write_atomically(self.folder / f"{name}.png", lambda part: part.write_bytes(_png(fig, 150)))
         _display(fig, alt or name)
 
     def data(self, name: str, content: object) -> None:
@@ -179,21 +177,25 @@ def _refuse_unknown_parameters() -> None:
                 raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(assigned[1])}")
 
 
-def _display(fig, alt: str) -> None:
-    """Display a figure as a PNG with a text for those who cannot see it, and close it."""
+def _png(fig, dpi: int) -> bytes:
+    """Draw a figure with 128 colours: enough for lines and letters, in a third of the room."""
     from io import BytesIO
 
+    from PIL import Image
+
+    out, small = BytesIO(), BytesIO()
+    fig.savefig(out, format="png", dpi=dpi, bbox_inches="tight", metadata={"Software": None})
+    Image.open(out).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()
+
+
+def _display(fig, alt: str) -> None:
+    """Display a figure as a PNG with a text for those who cannot see it, and close it."""
     try:
         from IPython.display import Image, display
     except ImportError:
         return
-    from PIL import Image as Picture
-
-    out, small = BytesIO(), BytesIO()
-    fig.savefig(out, dpi=100, bbox_inches="tight", metadata={"Software": None})
-    # 128 colours are enough for lines and letters, and take a third of the room in a notebook
-    Picture.open(out).convert("RGB").quantize(128, dither=Picture.Dither.NONE).save(small, "PNG", optimize=True)
-    display(Image(small.getvalue(), alt=alt))
+    display(Image(_png(fig, 100), alt=alt))
     if hasattr(fig, "number"):  # made by pyplot
         import matplotlib.pyplot as plt
 
