@@ -287,7 +287,8 @@ for _id, _place, _text, _written, _inferred, *_more in (
     ("yu-faster-than-pairs", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-1.",
      _cheaper("max-wins"), None),
     ("yu-faster-than-rest", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-a. (Inferred: "
-     "in the mean over the sets, as a logarithm.)", _cheaper("one-versus-rest"), _cheaper_in_the_mean("one-versus-rest")),
+     "in the mean over the sets, as a logarithm.)",
+     _cheaper("one-versus-rest"), _cheaper_in_the_mean("one-versus-rest")),
     ("yu-as-fast", "Section 5", "The adaptive graph inherits the traditional one's speed: at most a tenth more kernel "
      "evaluations. (Inferred: in the mean over the sets, as a logarithm.)", _cheaper("traditional", 1.1),
      _cheaper_in_the_mean("traditional", 1.1)),
