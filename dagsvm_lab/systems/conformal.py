@@ -38,7 +38,7 @@ from .ddag import ddag
 from .plan import POOL, Plan, enough, outside, parts_of, ranges
 
 LEVELS = (np.inf, 8.0, 5.0, 3.5, 2.5, 1.75, 1.25, 1.0, 0.75, 0.5, 0.35)  # w, slow and safe first
-JUDGED = 5000  # held-out rows that the levels are judged by
+JUDGED = 30_000  # held-out rows that the levels are judged by, times classes
 PRIOR, SIGNIFICANT = 2000, 0.05  # rows added that lost nothing, lest a few rows of a small set decide; McNemar's p
 
 
@@ -113,7 +113,7 @@ class ConformalDAGSVC(BankClassifier):
         codes, part = codes[rows], part[rows]
         self.ranges_ = ranges(f, codes, known & (len(rows) > 0))
         order = np.random.default_rng(0).permutation(len(rows))
-        pool = np.concatenate([order[codes[order] == c][:POOL] for c in range(n)])
+        pool = np.concatenate([order[codes[order] == c][: np.clip(POOL // n, 6, POOL // 10)] for c in range(n)])
         self.pool_, self.pool_codes_ = f[pool], codes[pool]
         self.calibration_ = np.full(0, np.inf)
         if len(rows):
@@ -135,7 +135,7 @@ class ConformalDAGSVC(BankClassifier):
     def _choose_level(self, f: np.ndarray, codes: np.ndarray, part: np.ndarray, known: np.ndarray) -> None:
         """Take the cheapest graph whose loss on held-out rows is small enough; the DDAG is one of them."""
         edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)])
-        judged = np.unique(np.linspace(0, len(f) - 1, JUDGED).astype(int))
+        judged = np.unique(np.linspace(0, len(f) - 1, JUDGED // len(known)).astype(int))
         f, codes, part = f[judged], codes[judged], part[judged]
         labels, paths, _ = ddag(range(len(known)), len(known)).run(f)
         by_list = labels != codes

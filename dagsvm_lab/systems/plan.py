@@ -15,10 +15,10 @@ import numpy as np
 from ..graphs import DecisionGraph
 
 FEWEST = 10  # distinct rows that a class needs for a range: one more row lies outside it with chance 2 / 11
-POOL = 60  # held-out rows a class that plans are made on
+POOL = 600  # held-out rows that plans are made on, at most a tenth of them of one class, six of each
 SEEN = 100  # of them, rows compared at one state: more take longer and change few choices
-CANDIDATES = 256  # machines compared at one state, those with fewest support vectors
-SHARE = 0.02  # share of the pool that must reach a state for its continuations to be compared
+CELLS = 45_000  # rows x machines x classes compared at one state, of the machines with fewest new kernel values
+SHARE = 0.05  # share of the pool that must reach a state for its continuations to be compared
 State = tuple[bytes, tuple[int, ...]]  # evidence against each class (0, 1; 2 is struck off), machines asked so far
 
 
@@ -109,12 +109,12 @@ class Plan:
         live = (evidence < 2)[self.i].astype(int) + (evidence < 2)[self.j]
         live[asked] = 0
         t = np.flatnonzero(live)
-        if len(t) > CANDIDATES:
-            t = np.flatnonzero(live == 2) if (live == 2).any() else t
-            t = t[np.argsort(self.size[t], kind="stable")[:CANDIDATES]]
         met = np.bitwise_or.reduce(self.bits[asked], axis=0) if asked else np.uint8(0)
         new = np.bitwise_count(self.bits[t] & ~met).sum(axis=1)
-        each = max(4, SEEN // len(left))
+        each = max(2, SEEN // len(left))
+        if len(t) > (most_compared := max(16, CELLS // (each * len(left) ** 2))):
+            kept = np.lexsort((new, -live[t]))[:most_compared]
+            t, new = t[kept], new[kept]
         rows = [self.of_class[c][:each] for c in left]
         weight = np.concatenate([np.full(len(r), 1 / (len(left) * max(len(r), 1))) for r in rows])
         v = self.pool[np.ix_(np.concatenate(rows), t)]
