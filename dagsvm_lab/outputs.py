@@ -76,7 +76,7 @@ class Lean:
 
     def __init__(self, bank: Bank):
         kernel = bank.kernel
-        if bank.kernels is not None or bank.vectors is None or callable(kernel.name) or issparse(bank.vectors):
+        if bank.kernels is not None or bank.vectors is None or callable(kernel.name) or not bank.coef.nnz or issparse(bank.vectors):
             raise Unsure("single rows of this kernel go through blocks")
         self.rows, self.kernel = Rows(bank.vectors, kernel), kernel
         blocks = bank._whole[0][1].rows

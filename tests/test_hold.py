@@ -267,3 +267,10 @@ def test_what_cannot_be_fitted_gets_a_sentence(make, spoil, message, digits):
 def test_a_kernel_of_the_wrong_shape_is_an_error(kernel, digits):
     with pytest.raises(ValueError):
         MaxWinsSVC(kernel=kernel).fit(digits[0][:40], digits[1][:40])
+
+
+@pytest.mark.filterwarnings("error")
+def test_machines_without_support_vectors_answer_one_row_silently():
+    # every row's nearest two have both labels: all soft labels are 0, and no row says anything
+    est = systems.PosteriorSVC(n_neighbors=2).fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 1, 0, 1])
+    assert len(est.support_) == 0 and est.predict(np.array([[0.5]])).shape == (1,)
