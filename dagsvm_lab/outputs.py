@@ -76,7 +76,8 @@ class Lean:
 
     def __init__(self, bank: Bank):
         kernel = bank.kernel
-        if bank.kernels is not None or bank.vectors is None or callable(kernel.name) or not bank.coef.nnz or issparse(bank.vectors):
+        plain = bank.kernels is None and bank.vectors is not None and not issparse(bank.vectors) and bank.coef.nnz
+        if not plain or callable(kernel.name):
             raise Unsure("single rows of this kernel go through blocks")
         self.rows, self.kernel = Rows(bank.vectors, kernel), kernel
         blocks = bank._whole[0][1].rows
