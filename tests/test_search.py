@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
@@ -65,6 +66,8 @@ def test_other_folds_and_grids(digits):
     ours = lab.tune(est, X[:60], y[:60], gamma=[0.01, 0.1], cv=(X[held], y[held]), refit=False)
     same(ours, GridSearchCV(est, {"gamma": [0.01, 0.1]}, cv=[(np.arange(60), held)], refit=False).fit(X, y))
     assert ours.best_estimator_ is None
+    thin = lab.tune(est, csr_matrix(X), y, C=[1.0, 10.0], cv=draws)  # sparse rows as dense ones
+    same(thin, lab.tune(est, X, y, C=[1.0, 10.0], cv=draws))
     K = rbf_kernel(X, gamma=0.01)
     pre = lab.MaxWinsSVC(kernel="precomputed")
     same(lab.tune(pre, K, y, C=[0.1, 10.0], cv=3), GridSearchCV(pre, {"C": [0.1, 10.0]}, cv=3).fit(K, y))

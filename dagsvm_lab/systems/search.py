@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.sparse import issparse, vstack
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, check_cv
@@ -106,11 +107,11 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     """
     several = isinstance(estimator, list | tuple)
     ests = [clone(est) for est in (estimator if several else [estimator])]
-    X, y, given = np.asarray(X), np.asarray(y), cv
+    X, y, given = X.tocsr() if issparse(X) else np.asarray(X), np.asarray(y), cv
     rows, labels = X, y
     if isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2 and np.shape(cv[0])[1:] == X.shape[1:]:
-        rows, labels = np.concatenate([X, cv[0]]), np.concatenate([y, cv[1]])
-        given = [(np.arange(len(X)), np.arange(len(X), len(rows)))]
+        rows, labels = (vstack if issparse(X) else np.concatenate)([X, cv[0]]), np.concatenate([y, cv[1]])
+        given = [(np.arange(len(y)), np.arange(len(y), len(labels)))]
     folds = list(check_cv(given, y, classifier=True).split(rows, labels))
     values = {"C": C, "gamma": gamma}
     grid = list(ParameterGrid({name: list(v) for name, v in values.items() if v is not None}))
