@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import LinearSVC
@@ -172,3 +172,13 @@ def test_letter_in_single_precision(cls, monkeypatch):
     assert growing.machines_.objective[0] == pytest.approx(whole.machines_.objective[0], rel=1e-5)
     assert np.mean(growing.predict(d.X_test) == whole.predict(d.X_test)) > 0.999
     assert whole.score(d.X_test, d.y_test) > 0.8
+
+
+@pytest.mark.parametrize("family", [CrammerSingerSVC, WestonWatkinsSVC])
+def test_hard_duals_end(family):
+    rng = np.random.default_rng(0)
+    many = family().fit(rng.normal(size=(200, 5)), np.repeat(np.arange(100), 2))
+    assert many.machines_.converged.all() and many.n_iter_ <= 100
+    X, y = load_wine(return_X_y=True)  # inputs in the thousands: decomposition stalls, interior points do not
+    wine = family(kernel="linear").fit(X, y)
+    assert wine.machines_.converged.all() and wine.machines_.gap[0] <= 1e-6 * abs(wine.machines_.objective[0])

@@ -278,3 +278,14 @@ def test_sparse_memory_follows_the_nonzeros():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40e6 < thin.shape[0] * thin.shape[1] * 8 and (bank.decision(thin).argmax(1) >= 0).all()
+
+
+def test_many_classes_of_two_rows():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(240, 4)), np.repeat(np.arange(120), 2)
+    bank = train(rows, labels, pair_code(120), Kernel("rbf", 0.25), 1.0)
+    assert bank.converged.all() and bank.kkt_violation.max() < 1e-9 and bank.coef.nnz <= 4 * 7140
+    t = pair_index(3, 77, 120)
+    mine = np.r_[6, 7, 154, 155]
+    one = solve_smo(Kernel("rbf", 0.25)(rows[mine], rows[mine]), np.array([1.0, 1, -1, -1]), 1.0, tol=1e-9)
+    assert bank.objective[t] == pytest.approx(one.objective, rel=1e-9)
