@@ -39,7 +39,7 @@ from .plan import POOL, Plan, enough, outside, parts_of, ranges
 
 LEVELS = (np.inf, 8.0, 5.0, 3.5, 2.5, 1.75, 1.25, 1.0, 0.75, 0.5, 0.35)  # w, slow and safe first
 JUDGED = 30_000  # held-out rows that the levels are judged by, times classes
-PRIOR, SIGNIFICANT = 2000, 0.05  # rows added that lost nothing, lest a few rows of a small set decide; McNemar's p
+PRIOR, SIGNIFICANT = 4000, 0.05  # rows added that lost nothing, lest a few rows of a small set decide; McNemar's p
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,9 +52,9 @@ class ConformalDAGSVC(BankClassifier):
     ----------
     alpha : float, default=0.05
         Chance that `predict_set` may miss the true class.
-    loss : float, default=0.002
+    loss : float, default=0.001
         Share of rows that the graph may answer worse than the DDAG. The level grows bolder until more held-out rows
-        are lost (as if 2,000 more had lost nothing), or McNemar's test finds the loss at p = .05.
+        are lost (as if 4,000 more had lost nothing), or McNemar's test finds the loss at p = .05.
     folds : int, default=5
         Parts of the training rows, in their order, that are held out in turn.
     lookahead : int, default=4
@@ -85,7 +85,7 @@ class ConformalDAGSVC(BankClassifier):
     _sparse: ClassVar[bool] = False
 
     alpha: float = 0.05
-    loss: float = 0.002
+    loss: float = 0.001
     folds: int = 5
     lookahead: int = 4
 
