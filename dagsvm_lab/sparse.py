@@ -1,4 +1,7 @@
-"""Rows in scipy.sparse formats: kernel blocks as sparse products, in memory proportional to the nonzeros."""
+"""Rows in scipy.sparse formats: kernel blocks as sparse products; the rows themselves are never made dense.
+
+Memory is that of the nonzeros and of the kernel rows that `cache_size` lets a solver keep.
+"""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_the_walk_shows_the_packages_numbers(server, browser, built):
     sets = json.loads((built / "_static" / "touch" / "touch_walk.json").read_text())
     browser.get(f"{server}/touch.html")
     wait(browser, "document.querySelector('#walk [data-key=end]') !== null")
-    rows = sets["optdigits"]["systems"]["DDAG"]["rows"]
+    rows = sets["digits"]["systems"]["DDAG"]["rows"]
     for row in rows[:10]:
         browser.execute_script("document.querySelector('#walk [data-key=end]').click()")
         text = browser.execute_script("return document.querySelector('#walk [data-system=DDAG]').textContent")
