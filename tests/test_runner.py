@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -166,7 +167,9 @@ def running(notebook, tmp_path):
     notebook("02_sleeper", SLEEPER)
     command = [sys.executable, "-m", "dagsvm_lab", "papers", "--jobs", "2"]
     command += ["--notebooks", f"{tmp_path / 'notebooks'}", "--out", f"{tmp_path / 'out'}"]
-    batch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project_root())
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a suite in the background may have it ignored
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    batch = subprocess.Popen(command, **pipes, cwd=project_root(), preexec_fn=heed)
     pids = tmp_path / "notebooks" / "pids"
     wait_until(lambda: pids.exists() and len(pids.read_text().splitlines()) == 6, "two kernels with two workers each")
     started = [int(pid) for pid in pids.read_text().split()]
