@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -160,6 +159,12 @@ def wait_until(so, what: str) -> None:
         time.sleep(0.1)
 
 
+def heed_signals():
+    """Heed what a shell has its background jobs ignore: the suite may be one."""
+    for name in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(name, signal.SIG_DFL)
+
+
 @pytest.fixture
 def running(notebook, tmp_path):
     """A real `dagsvm-lab papers` on two notebooks that would sleep for long, with all its processes."""
@@ -167,9 +172,8 @@ def running(notebook, tmp_path):
     notebook("02_sleeper", SLEEPER)
     command = [sys.executable, "-m", "dagsvm_lab", "papers", "--jobs", "2"]
     command += ["--notebooks", f"{tmp_path / 'notebooks'}", "--out", f"{tmp_path / 'out'}"]
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a suite in the background may have it ignored
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    batch = subprocess.Popen(command, **pipes, cwd=project_root(), preexec_fn=heed)
+    batch = subprocess.Popen(command, **pipes, cwd=project_root(), preexec_fn=heed_signals)
     pids = tmp_path / "notebooks" / "pids"
     wait_until(lambda: pids.exists() and len(pids.read_text().splitlines()) == 6, "two kernels with two workers each")
     started = [int(pid) for pid in pids.read_text().split()]
