@@ -9,7 +9,7 @@ import pandas as pd
 
 from .verdicts import WORDS, missing, number
 
-SIGNS = dict(zip(WORDS, "✓≈~✗≡⊂⧗?–", strict=True))
+SIGNS = dict(zip(WORDS, "✓≈~✗≡⊂○?–", strict=True))
 # text and background of each verdict: readable on white and on dark pages, told apart by colour-blind readers
 INKS = dict(zip(WORDS, ("#003a5c", "#0b4a4a", "#5c4a00", "#6b2500") + ("#404040",) * 5, strict=True))
 PAPERS = dict(zip(WORDS, ("#cfe6f5", "#d6f0ea", "#fbeeb8", "#fbd9c6") + ("#ebebeb",) * 5, strict=True))

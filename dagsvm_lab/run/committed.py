@@ -1,7 +1,6 @@
 """What a committed notebook looks like: outputs, and nothing that the next execution would change for no reason."""
 
 import nbformat
-from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 
 from ..report.files import write_atomically
@@ -20,9 +19,8 @@ def clean(nb):
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     })  # fmt: skip
-    cells = ClearMetadataPreprocessor(preserve_cell_metadata_mask={"tags"}, clear_notebook_metadata=False)
-    nb, _ = CoalesceStreamsPreprocessor().preprocess(*cells.preprocess(nb, {}))
     for cell in nb.cells:
-        if not cell.metadata.get("tags"):  # papermill leaves empty lists
-            cell.metadata.pop("tags", None)
+        tags = cell.metadata.get("tags")
+        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+    nb, _ = CoalesceStreamsPreprocessor().preprocess(nb, {})
     return nb

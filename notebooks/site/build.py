@@ -145,7 +145,7 @@ def open_questions(source: Path) -> None:
         for cell in nbformat.read(path, 4).cells:
             title = re.match(r"(#+)\s+(.*)", cell.source) if cell.cell_type == "markdown" else None
             if title:
-                inside = "open question" in title[2].lower()
+                inside = re.search("open question|unexplained", title[2].lower()) is not None
                 if inside:
                     found.append(cell.source.partition("\n")[2])
                     continue
