@@ -109,4 +109,6 @@ def test_published_tables_equal_the_originals():
         pytest.skip("the originals are not here (set DAGSVM_LAB_ORIGINALS)")
     originals = {path.name: path.read_bytes() for path in root.glob("*.csv")}
     assert originals
-    assert {path.name: path.read_bytes() for path in v.PUBLISHED.glob("*.csv")} == originals
+    ours = {path.name: path.read_bytes() for path in v.PUBLISHED.glob("*.csv")}
+    ours.pop("yu2011_rows.csv")  # Table 2 in rows: computed from it, which test_yu2011.py checks
+    assert ours == originals
