@@ -98,7 +98,7 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
     Returns
     -------
     dict
-        Points, support vectors, machines (support, coefficients, bias) and graphs.
+        Points, support vectors, machines (support, coefficients, bias), graphs, and the answers at ten points.
     """
     first = max(systems.values(), key=lambda est: len(est.machines_.code))
     bank, n = first.machines_, len(first.classes_)
@@ -114,12 +114,10 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
             g = est.graph_.grow()
             own = [place[tuple(code)] for code in est.machines_.code.tolist()]
             asked = [own[m] if m >= 0 else -1 for m in g.machine.tolist()]
-            graphs[name] = {
-                "machine": asked,
-                "left": g.left.tolist(),
-                "right": g.right.tolist(),
-                "label": g.label.tolist(),
-            }
+            nodes = {part: getattr(g, part).tolist() for part in ("left", "right", "label", "cut")}
+            graphs[name] = {"machine": asked, **nodes}
+    points = np.random.default_rng(0).uniform(np.min(X, axis=0), np.max(X, axis=0), (10, 2))
+    answers = {name: np.searchsorted(first.classes_, est.predict(points)).tolist() for name, est in systems.items()}
     return {
         "classes": first.classes_.tolist(),
         "gamma": bank.kernel.gamma,
@@ -129,6 +127,7 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
         "sv": np.asarray(bank.vectors).round(6).tolist(),
         "machines": machines,
         "graphs": graphs,
+        "checked": {"points": points.tolist(), "answers": answers},
     }
 
 

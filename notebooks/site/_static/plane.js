@@ -18,7 +18,13 @@ export const pair = (i, j, n) => (i * (2 * n - i - 1)) / 2 + j - i - 1;
 // what a system answers at a point, and the machines that it asked on the way
 export function answer(model, system, order, x, y) {
   const n = model.classes.length, met = [];
-  const ask = (t) => { const f = output(model, t, x, y); met.push([t, f]); return f; };
+  const ask = (t) => {
+    const known = met.find(([machine]) => machine === t);
+    if (known) return known[1]; // a value compared with another cut costs nothing
+    const f = output(model, t, x, y);
+    met.push([t, f]);
+    return f;
+  };
   if (system === "Max Wins") {
     const votes = Array(n).fill(0);
     for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) votes[ask(pair(i, j, n)) >= 0 ? i : j]++;
@@ -35,7 +41,7 @@ export function answer(model, system, order, x, y) {
   }
   const graph = model.graphs[system];
   let node = 0;
-  while (graph.machine[node] >= 0) node = ask(graph.machine[node]) >= 0 ? graph.right[node] : graph.left[node];
+  while (graph.machine[node] >= 0) node = ask(graph.machine[node]) >= graph.cut[node] ? graph.right[node] : graph.left[node];
   return { label: graph.label[node], met };
 }
 

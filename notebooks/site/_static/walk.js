@@ -64,7 +64,7 @@ export function walk(box, sets) {
     const classes = set().classes, system = set().systems[name], row = system.rows[state.row];
     const done = row.steps.slice(0, state.step), struck = new Set(done.flatMap((s) => s.struck));
     const left = classes.filter((_, c) => !struck.has(c));
-    const out = make("div", { "data-system": name }, make("h3", {}, `${name}: ${row.steps.length} of ${system.machines} machines`));
+    const out = make("div", { "data-system": name }, make("h3", {}, `${name}: ${new Set(row.steps.map((s) => s.machine)).size} of ${system.machines} machines`));
     const here = done[done.length - 1];
     if (here) {
       const [plus, minus] = here.machine.split("|");
