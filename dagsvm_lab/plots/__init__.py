@@ -32,7 +32,7 @@ def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] | None = N
 
 
 def heat(ax, values: np.ndarray, rows, columns, digits: int = 1, cmap: str = "cividis", **options) -> None:
-    """Nothing; draws `values` as a heat map with every cell's number in it, NaN left blank."""
+    """Draw `values` as a heat map with every cell's number in it, NaN left blank."""
     image = ax.imshow(values, cmap=cmap, aspect="auto", **options)
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)

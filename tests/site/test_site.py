@@ -87,7 +87,7 @@ def test_every_picture_says_what_it_shows(built):
 def test_search_finds(server, browser, words):
     resize(browser, 1440)
     browser.get(f"{server}/search.html?q={words.replace(' ', '+')}")
-    wait(browser, "document.querySelectorAll('#search-results li a').length > 0")
+    assert wait(browser, "document.querySelectorAll('#search-results li a').length > 0")
 
 
 def test_a_click_on_a_claim_lands_on_its_cell(server, browser):
