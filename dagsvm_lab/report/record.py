@@ -11,15 +11,17 @@ file or the new one.
 """
 
 import ast
+import json
 import os
 import platform
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from .claims import INFERRED, Paper, Tables, papers
@@ -47,6 +49,7 @@ class Record:
         self.parameters = {"profile": profile, "seed": seed, **parameters}
         self.datasets: dict[str, str] = {}
         self.seconds = 0.0
+        self.loops: dict[str, float] = {}
         self._start = time.perf_counter()
 
     def table(self, name: str, df):
@@ -69,10 +72,31 @@ class Record:
         """Write `content` to <name>.json, for the pages of the reader's edition."""
         write_json(self.folder / f"{name}.json", content, indent=None)
 
-    @staticmethod
-    def progress(items: Iterable, what: str = "") -> Iterable:
-        """Go through `items` with a line that says how far, cleared at the end; silent in batches and tests."""
-        return tqdm(items, desc=what, leave=False, file=sys.stdout, disable=QUIET in os.environ)
+    def progress(self, items: Iterable, what: str = "", total: int | None = None) -> Iterable:
+        """Go through `items` with a line that says how far, cleared at the end; silent in batches and tests.
+
+        run.json keeps the seconds under `what`, for `expected`.
+        """
+        start = time.perf_counter()
+        yield from tqdm(items, desc=what, total=total, leave=False, file=sys.stdout, disable=QUIET in os.environ)
+        self.loops[what] = self.loops.get(what, 0) + round(time.perf_counter() - start, 1)
+
+    def map(self, function: Callable, cases: Iterable[tuple], what: str) -> list:
+        """Compute `function(*case)` for all cases on n_jobs processes, as the notebook says, with `progress`."""
+        cases = list(cases)
+        parallel = Parallel(self.parameters.get("n_jobs", 1), batch_size=1, return_as="generator")
+        return list(self.progress(parallel(delayed(function)(*case) for case in cases), what, len(cases)))
+
+    def expected(self, what: str):
+        """Markdown that says how long the loop `what` took in the recorded run, and when it was last run here."""
+        from IPython.display import Markdown
+
+        said = []
+        for folder, run in {self.committed: "the recorded run", self.folder: "the last run here"}.items():
+            with suppress(OSError, KeyError):
+                about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+                said.append(f"{about['loops'][what]:.0f} s in {run} ({about['parameters']['profile']} profile)")
+        return Markdown(f"*The next cell ({what}) took {' and '.join(said) or 'a time not recorded yet'}.*")
 
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
@@ -146,6 +170,7 @@ class Record:
                 "key": self.key,
                 "parameters": self.parameters,
                 "seconds": self.seconds,
+                "loops": self.loops,
                 "versions": versions(),
                 "code": code_digest(),
                 "data": self.datasets,

@@ -43,6 +43,8 @@ def chapters(source: Path) -> dict[str, str]:
                     anchors = "".join(f'<a class="claim" id="claim-{id}"></a>' for id in named)
                     cells.append(nbformat.v4.new_markdown_cell(anchors))
                 _figures_with_text(cell, path.stem, k, source)
+            else:
+                cell.source = cell.source.replace("(../figures/scorecard.md)", "(claims.md)")
             cells.append(cell)
         nb.cells = cells
         nbformat.write(nb, source / path.name)
