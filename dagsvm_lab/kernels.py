@@ -8,7 +8,7 @@ small.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import diags_array, issparse
@@ -86,9 +86,13 @@ class Kernel:
         if not size < (ROUGH if gauss else HUGE):
             raise ValueError(f"kernel values of inputs up to {abs(X).max():.1e} are out of range: scale the inputs")
 
+    def between(self, X: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Kernel of the training rows i of X with its rows j."""
+        return X[np.ix_(i, j)] if self.name == "precomputed" else self(X[i], X[j])
+
     def square(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Kernel matrix of some rows of X."""
-        return X[np.ix_(rows, rows)] if self.name == "precomputed" else self(X[rows], X[rows])
+        return self.between(X, rows, rows)
 
     def of_products(self, block: np.ndarray) -> np.ndarray:
         """The kernel of a block of inner products, computed in place (not for the Gaussian)."""
@@ -105,20 +109,10 @@ class Kernel:
 
     def diagonal(self, A: np.ndarray) -> np.ndarray:
         """k(a, a) for every row of A (for a precomputed kernel: of the square matrix A)."""
-        A = np.asarray(A, float)
-        if callable(self.name):
-            return np.array([float(np.asarray(self.name(a[None], a[None])).item()) for a in A])
-        if self.name == "precomputed":
-            return np.diagonal(A).astype(float)
-        if self.name == "rbf":
-            return np.ones(len(A))
-        A = self.shrunk(A)
-        return self.of_products(np.einsum("ij,ij->i", A, A))
+        return Rows(A, self).diagonal()
 
 
-def resolve(
-    kernel: str | Callable, gamma: float | str = "scale", degree: int = 3, coef0: float = 0.0, X=None, weight=None
-) -> Kernel:
+def resolve(kernel: str | Callable, gamma: float | str = "scale", degree=3, coef0=0.0, X=None, weight=None) -> Kernel:
     """Return the Kernel with its numbers for rows X, of which one with weight w counts as w rows.
 
     gamma "scale" is 1 / (inputs x variance of X), "auto" 1 / inputs, as elsewhere. Inputs so large or small that
@@ -148,28 +142,29 @@ def resolve(
 
 def _variance(X, weight) -> float:
     """Variance of all entries of X, a row of weight w counted as w rows."""
+    if weight is None and not issparse(X):
+        return float(X.var())
+    share = np.full(X.shape[0], 1.0 / X.shape[0]) if weight is None else weight / weight.sum()
     if issparse(X):
-        share = np.full(X.shape[0], 1.0 / X.shape[0]) if weight is None else weight / weight.sum()
         first, second = (float(share @ np.asarray(part.mean(axis=1)).ravel()) for part in (X, X.multiply(X)))
         return second - first**2
-    if weight is None:
-        return float(X.var())
-    share = weight / weight.sum()
     mean = share @ X.mean(axis=1)
     return float(share @ ((X - mean) ** 2).mean(axis=1))
 
 
 class Rows:
-    """Prepared rows of X, whose kernel blocks cost one product and, for the Gaussian, one in-place exp."""
+    """Prepared rows of X, whose kernel blocks cost one product and, for the Gaussian, one in-place exp.
 
-    def __init__(self, X: np.ndarray, kernel: Kernel, dtype=np.float64, mean: np.ndarray | None = None):
-        self.kernel, self.dtype = kernel, np.dtype(dtype)
-        X = np.asarray(X)
+    Kernels that are `plain` (precomputed, callables, sparse rows) are no function of such a product: for them there is
+    `block` alone, and what goes tile by tile for the others goes in one block.
+    """
+
+    def __init__(self, X: np.ndarray, kernel: Kernel, dtype=np.float64):
+        self.kernel, self.dtype, X = kernel, np.dtype(dtype), np.asarray(X)
         self.index = np.arange(len(X)) if kernel.name == "precomputed" else None
-        if kernel.name == "rbf":
-            self.mean = X.mean(axis=0, dtype=float) if mean is None else mean
-        self.left = self.place(X)
-        self.right = self.left
+        self.plain = self.index is not None or callable(kernel.name)
+        self.mean = X.mean(axis=0, dtype=float) if kernel.name == "rbf" else None
+        self.left = self.right = self.place(X)
         if kernel.name == "rbf":
             self.right = self.left.copy()
             self.right[:, -2:] = self.left[:, :-3:-1]
@@ -179,17 +174,16 @@ class Rows:
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """X prepared as the left factor of a block."""
-        if self.kernel.name == "precomputed":
-            return X
         X = X.toarray() if issparse(X) else X
+        if self.plain:
+            return X if self.index is not None else np.ascontiguousarray(X, float)
         if self.kernel.name != "rbf":
-            plain = callable(self.kernel.name)
-            return np.ascontiguousarray(X if plain else self.kernel.shrunk(X), float if plain else self.dtype)
+            return np.ascontiguousarray(self.kernel.shrunk(X), self.dtype)
         Z = np.empty((len(X), X.shape[1] + 2))
         with np.errstate(over="ignore"):
             np.subtract(X, self.mean, out=Z[:, :-2])
             Z[:, :-2] = self.kernel.shrunk(Z[:, :-2]) * np.sqrt(2.0 * self.kernel.gamma)
-            Z[:, -2] = -0.5 * np.einsum("ij,ij->i", Z[:, :-2], Z[:, :-2])
+            Z[:, -2] = -0.5 * squared(Z[:, :-2])
         Z[:, -1] = 1.0
         far = Z[:, -2] < FAR[self.dtype.type]
         if far.any():  # kernel values with them are 0
@@ -202,7 +196,7 @@ class Rows:
             block = self.left[np.ix_(self.index[i], self.index[j])]
         else:
             left = i if isinstance(i, np.ndarray) and i.ndim == 2 else self.left[i]
-            if not callable(self.kernel.name):
+            if not self.plain:
                 return self.finish(np.matmul(left, self.right[j].T, out=out))
             block = np.asarray(self.kernel(left, self.right[j]))
         if out is None:
@@ -212,9 +206,7 @@ class Rows:
 
     def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
-        if self.index is not None:
-            return self.left[rows[:, :, None], rows[:, None, :]].astype(float)
-        if callable(self.kernel.name):
+        if self.plain:
             return np.array([self.block(part, part) for part in rows]).reshape(*rows.shape, rows.shape[1])
         return self.finish(np.matmul(self.left[rows], self.right[rows].transpose(0, 2, 1), out=out))
 
@@ -223,7 +215,7 @@ class Rows:
 
         `each` maps over the strips of tiles: `map` does one after the other, a pool's map some at a time.
         """
-        if self.index is not None or callable(self.kernel.name) or out.size <= SIDE**2:
+        if self.plain or out.size <= SIDE**2:
             self.block(i, j, out=out)
             return
         left, right = self.left[i], self.right[as_slice(j)]
@@ -257,21 +249,19 @@ class Rows:
 
     def under(self, left: np.ndarray, part: slice) -> np.ndarray:
         """Kernel of a slice of these rows (down) with a prepared left factor (across)."""
-        if callable(self.kernel.name):
+        if self.plain:
             return self.block(left, part).T
         return self.finish(self.right[part] @ left.T)
 
     def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
         """(first, kernel of rows i[first : first + size] with rows j), small blocks one by one in the same buffer."""
-        plain = self.index is not None or callable(self.kernel.name)
-        left, right = (None, None) if plain else (self.left[as_slice(i)], self.right[j].T)
-        out = None if plain else np.empty((size, len(j)), self.dtype)
+        if self.plain:
+            yield from ((first, self.block(i[first : first + size], j)) for first in range(0, len(i), size))
+            return
+        left, right, out = self.left[as_slice(i)], self.right[j].T, np.empty((size, len(j)), self.dtype)
         for first in range(0, len(i), size):
-            if plain:
-                yield first, self.block(i[first : first + size], j)
-            else:
-                part = left[first : first + size]
-                yield first, self.finish(np.matmul(part, right, out=out[: len(part)]))
+            part = left[first : first + size]
+            yield first, self.finish(np.matmul(part, right, out=out[: len(part)]))
 
     def finish(self, block: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The kernel of a block of products of prepared rows, computed in place, or written to `out`."""
@@ -285,9 +275,11 @@ class Rows:
         """k(x, x) of the rows, in float64."""
         if self.index is not None:
             return self.left[self.index[rows], self.index[rows]].astype(float)
+        if callable(self.kernel.name):
+            return np.array([self.block([k], [k]).item() for k in np.arange(len(self))[rows]])
         if self.kernel.name == "rbf":
             return np.ones(len(self))[rows]
-        return replace(self.kernel, widths=None).diagonal(self.left[rows])  # the rows are shrunk already
+        return self.kernel.of_products(squared(self.left[rows]))
 
 
 def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:
@@ -296,4 +288,4 @@ def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:
         return False
     X = np.asarray(X)
     offset = kernel.shrunk(X - X.mean(axis=0, dtype=float))
-    return bool(2.0 * kernel.gamma * np.einsum("ij,ij->i", offset, offset).max(initial=0.0) < 512.0)
+    return bool(2.0 * kernel.gamma * squared(offset).max(initial=0.0) < 512.0)

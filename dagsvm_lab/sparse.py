@@ -5,10 +5,9 @@ Memory is that of the nonzeros and of the kernel rows that `cache_size` lets a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .kernels import Kernel, Rows, squared
 
@@ -20,7 +19,9 @@ class SparseRows(Rows):
     order, so that it has the same bits in any block.
     """
 
-    def __init__(self, X, kernel: Kernel, dtype=np.float64, mean=None):
+    plain = True
+
+    def __init__(self, X, kernel: Kernel, dtype=np.float64):
         if callable(kernel.name) or kernel.name == "precomputed":
             raise TypeError("sparse rows go with the kernels that are known by name, not with precomputed or callables")
         self.kernel, self.dtype, self.index = kernel, np.dtype(np.float64), None
@@ -45,32 +46,6 @@ class SparseRows(Rows):
             np.minimum(products, 0.0, out=products)
         return self.finish(products, out)
 
-    def fill(self, i, j, out: np.ndarray, each: Callable = map, symmetric: bool = False) -> None:
-        """Write the kernel of rows i with rows j to `out`."""
-        self.block(i, j, out)
-
-    def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
-        out = np.empty((*rows.shape, rows.shape[1])) if out is None else out
-        for block, part in zip(out, rows, strict=True):
-            self.block(part, part, block)
-        return out
-
-    def under(self, left, part: slice) -> np.ndarray:
-        """Kernel of a slice of these rows (down) with a prepared left factor (across)."""
-        return self.block(left, part).T
-
-    def tiles(self, i: np.ndarray, j: np.ndarray, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """(first, kernel of rows i[first : first + size] with rows j), block by block."""
-        for first in range(0, len(i), size):
-            yield first, self.block(i[first : first + size], j)
-
-    def diagonal(self, rows=slice(None)) -> np.ndarray:
-        """k(x, x) of the rows."""
-        if self.kernel.name == "rbf":
-            return np.ones(len(self))[rows]
-        return self.kernel.of_products(2.0 * self.halves[rows])
-
 
 def prepared(X, kernel: Kernel, dtype=np.float64) -> Rows:
     """Prepare rows X, dense or sparse."""
@@ -93,5 +68,4 @@ def deviations(X) -> np.ndarray:
     """Standard deviation of every input, with n - 1, dense or sparse."""
     if not issparse(X):
         return X.std(axis=0, ddof=1)
-    first, second = (np.asarray(part.mean(axis=0)).ravel() for part in (X, X.multiply(X)))
-    return np.sqrt(np.maximum(second - first**2, 0.0) * X.shape[0] / max(X.shape[0] - 1, 1))
+    return np.sqrt(mean_variance_axis(X, axis=0)[1] * X.shape[0] / max(X.shape[0] - 1, 1))

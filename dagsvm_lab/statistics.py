@@ -135,12 +135,9 @@ def bayesian_signed_rank(
     z = np.concatenate([[0.0], np.asarray(differences, dtype=float)])
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(z)), draws)
     walsh = (z[:, None] + z) / 2
-    sides = [walsh < -rope, np.abs(walsh) <= rope, walsh > rope]
-    shares = np.column_stack(
-        [np.einsum("di,ij,dj->d", weights, s.astype(float), weights, optimize=True) for s in sides]
-    )
-    wins = np.bincount(shares.argmax(axis=1), minlength=3) / draws
-    return float(wins[0]), float(wins[1]), float(wins[2])
+    sides = (side.astype(float) for side in (walsh < -rope, np.abs(walsh) <= rope, walsh > rope))
+    shares = [np.einsum("di,ij,dj->d", weights, side, weights, optimize=True) for side in sides]
+    return tuple((np.bincount(np.argmax(shares, axis=0), minlength=3) / draws).tolist())
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:

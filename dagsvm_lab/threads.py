@@ -27,23 +27,19 @@ class _OneThread:
 
     def _set(self, numbers: list[int]) -> None:
         for library, number in zip(self.libraries, numbers, strict=True):
-            if hasattr(library, "clear_controlling_thread"):
-                library.clear_controlling_thread(force=True)
+            release = getattr(library, "clear_controlling_thread", lambda force: None)
+            release(force=True)
             library.set_num_threads(number)
-            if hasattr(library, "clear_controlling_thread"):
-                library.clear_controlling_thread(force=True)
+            release(force=True)
 
     def __enter__(self) -> None:
         with self.lock:
             if not self.inside:
                 self.before = [library.num_threads for library in self.libraries]
-            if not self.inside or self._mine():
+            # OpenMP counts threads for every thread apart: each has to set its own
+            if not self.inside or "openmp" in [getattr(lib, "threading_layer", "openmp") for lib in self.libraries]:
                 self._set([1] * len(self.before))
             self.inside += 1
-
-    def _mine(self) -> bool:
-        """Whether some library counts threads for every thread apart (OpenMP), so that each has to set its own."""
-        return any(getattr(library, "threading_layer", "openmp") == "openmp" for library in self.libraries)
 
     def __exit__(self, *_) -> None:
         with self.lock:
