@@ -44,9 +44,7 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
     kernel_evaluations is Platt's count, unique support vectors over the path; support_vectors is Don and Iacob's,
     summed over the path. Rows that share a path are counted once.
     """
-    n, n_machines = paths.shape
-    visited = np.zeros((n, n_machines), dtype=bool)
-    visited[np.repeat(np.arange(n), np.diff(paths.indptr)), paths.indices] = True
+    visited = paths.astype(bool).toarray()
     keys = np.packbits(visited, axis=1)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     uses = sparse.csr_matrix((np.ones(coef.nnz), coef.indices, coef.indptr), shape=coef.shape)
@@ -296,8 +294,7 @@ class Ballot(Graph):
         """Labels, paths and scores of a batch whose machine outputs are `f`."""
         scores = self.decode(f, self.code)
         labels = np.argmax(scores if self.elect is None else self.elect(f, self.code), axis=1)
-        columns, starts = np.tile(np.arange(f.shape[1]), len(f)), np.arange(len(f) + 1) * f.shape[1]
-        return labels, sparse.csr_matrix((np.ones(f.size, dtype=np.int64), columns, starts), shape=f.shape), scores
+        return labels, sparse.csr_matrix(np.ones(f.shape, dtype=np.int64)), scores
 
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""

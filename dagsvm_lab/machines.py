@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix, issparse
 
 from .kernels import Kernel
-from .outputs import EDGE, Lean, Outputs, Walker
+from .outputs import EDGE, Lean, Outputs, Unsure, Walker
 from .solvers.bank import solve_bank
 from .solvers.dual import Duals
 from .sparse import rows_of
@@ -25,6 +25,8 @@ from .threads import one_thread
 ROWS = 240  # rows evaluated at a time
 OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
+SETTINGS = dict(tol=1e-3, solver="smo", cache_size=2000.0, n_jobs=None, max_iter=-1, verbose=0)  # of the solver
+CSR = ("data", "indices", "indptr")
 
 
 def pair_code(n: int) -> np.ndarray:
@@ -63,9 +65,9 @@ class Bank:
     converged: np.ndarray
     n_inputs: int
     support_class: np.ndarray
-    C: np.ndarray | None = None  # bound of each machine's dual variables, before weights
-    labels: str = "hard"  # what the machines learnt: "hard", "soft: ..." or "direct" (one dual for all classes)
-    n_rows: int = 0  # rows that the bank was trained on
+    C: np.ndarray  # bound of each machine's dual variables, before weights
+    labels: str  # what the machines learnt: "hard", "soft: ..." or "direct" (one dual for all classes)
+    n_rows: int  # rows that the bank was trained on
 
     @property
     def n_support(self) -> np.ndarray:
@@ -121,6 +123,8 @@ class Bank:
 
     def walker(self, x: np.ndarray) -> Walker:
         """Prepare one row for machines asked one by one: see `Walker`, which may raise `Unsure`."""
+        if issparse(x):
+            raise Unsure("sparse rows go through blocks")
         return Walker(self._lean, x)
 
     @cached_property
@@ -134,107 +138,94 @@ class Bank:
         """The bank of the chosen machines alone, with only their support vectors."""
         coef = self.coef[machines]
         used = np.unique(coef.indices)
-        stats = {name: getattr(self, name)[machines] for name in STATS}
-        return replace(
-            self,
-            code=self.code[machines],
-            support=self.support[used],
-            support_class=self.support_class[used],
-            vectors=None if self.vectors is None else self.vectors[used],
-            coef=coef[:, used].tocsr(),
-            kernels=[self.kernels[t] for t in machines] if self.kernels else None,
-            C=None if self.C is None else self.C[machines],
-            **stats,
-        )
+        stats = {name: getattr(self, name)[machines] for name in ("C", *STATS)}
+        vectors = None if self.vectors is None else self.vectors[used]
+        kernels = [self.kernels[t] for t in machines] if self.kernels else None
+        of_rows = dict(support=self.support[used], support_class=self.support_class[used], vectors=vectors)
+        return replace(self, code=self.code[machines], coef=coef[:, used].tocsr(), kernels=kernels, **of_rows, **stats)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
-        skipped = ("coef", "kernel", "kernels")
-        arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
-        arrays = {name: value for name, value in arrays.items() if value is not None}
-        if issparse(self.vectors):
-            del arrays["vectors"]
-            arrays |= {f"vectors_{part}": getattr(self.vectors, part) for part in ("data", "indices", "indptr")}
-        own = [self.kernel] + (self.kernels or [])
+        own = [self.kernel, *(self.kernels or [])]
         plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
-        arrays |= {f"coef_{part}": getattr(self.coef, part) for part in ("data", "indices", "indptr")}
-        arrays |= {
-            "kernel_name": np.array(self.kernel.name),
-            "kernel_numbers": np.array([[k.gamma, k.degree, k.coef0] for k in own]),
-            "kernel_widths": np.array([k.widths or plain for k in own], dtype=float),
-        }
-        return {name: np.asarray(value) for name, value in arrays.items()}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("kernel")}
+        values["kernel_name"] = self.kernel.name
+        values["kernel_numbers"] = [[k.gamma, k.degree, k.coef0] for k in own]
+        values["kernel_widths"] = np.array([k.widths or plain for k in own], dtype=float)
+        for name in ("coef", "vectors"):
+            if issparse(matrix := values[name]):
+                values |= {name: None} | {f"{name}_{part}": getattr(matrix, part) for part in CSR}
+        return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Bank:
         """The bank that `to_arrays` described."""
-        a = dict(arrays)
+        a = {"vectors": None} | arrays
+        a |= {"n_inputs": int(a["n_inputs"]), "n_rows": int(a["n_rows"]), "labels": str(a["labels"])}
         name = str(a.pop("kernel_name"))
         numbers = zip(a.pop("kernel_numbers").tolist(), a.pop("kernel_widths").tolist(), strict=True)
         kernel, *kernels = [Kernel(name, g, int(d), c, tuple(w) or None) for (g, d, c), w in numbers]
-        shape = (len(a["bias"]), len(a["support"]))
-        coef = csr_matrix((a.pop("coef_data"), a.pop("coef_indices"), a.pop("coef_indptr")), shape=shape)
-        a |= {name: int(a[name]) for name in ("n_inputs", "n_rows")} | {"labels": str(a["labels"])}
-        a.setdefault("vectors", None)
-        if "vectors_data" in a:
-            parts = (a.pop(f"vectors_{part}") for part in ("data", "indices", "indptr"))
-            a["vectors"] = csr_matrix(tuple(parts), shape=(len(a["support"]), a["n_inputs"]))
-        return cls(coef=coef, kernel=kernel, kernels=kernels or None, **a)
+        n = len(a["support"])
+        for name, shape in (("coef", (len(a["bias"]), n)), ("vectors", (n, a["n_inputs"]))):
+            if f"{name}_data" in a:
+                a[name] = csr_matrix(tuple(a.pop(f"{name}_{part}") for part in CSR), shape=shape)
+        return cls(kernel=kernel, kernels=kernels or None, **a)
 
 
-def train(
-    X: np.ndarray,
-    codes: np.ndarray,
-    code: np.ndarray,
-    kernel: Kernel,
-    C: float | np.ndarray = 1.0,
-    *,
-    tol: float = 1e-3,
-    solver: str = "smo",
-    weight: np.ndarray | None = None,
-    soft: Callable | None = None,
-    labels: str = "hard",
-    kernels: list[Kernel] | None = None,
-    cache_size: float = 2000.0,
-    n_jobs: int | None = None,
-    max_iter: int = -1,
-    verbose: int = 0,
-) -> Bank:
-    """The trained Bank of a coding matrix; codes holds the class index of each row of X.
+def train(X, codes, code, kernel, C=1.0, *, weight=None, soft=None, labels="hard", kernels=None, **settings) -> Bank:
+    """Train the machines of a coding matrix.
 
-    weight multiplies the upper bounds; soft(t, rows, sign) gives machine t soft labels in [-1, 1], where 0 drops a row,
-    and `labels` says in words what they are.
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+        Training rows, or their kernel matrix if the kernel is precomputed.
+    codes : ndarray of shape (n_samples,)
+        Class index of each row.
+    code : ndarray of shape (n_machines, n_classes)
+        Coding matrix.
+    kernel : Kernel
+        Kernel of all machines.
+    C : float or ndarray of shape (n_machines,), default=1.0
+        Upper bound of the dual variables.
+    weight : ndarray of shape (n_samples,), default=None
+        Factor of each row's upper bound.
+    soft : callable, default=None
+        `soft(t, rows, sign)` gives machine t soft labels in [-1, 1], where 0 drops a row.
+    labels : str, default="hard"
+        What the labels are, in words.
+    kernels : list of Kernel, default=None
+        Each machine's own kernel, where they differ.
+    **settings
+        What differs from `SETTINGS`.
+
+    Returns
+    -------
+    bank : Bank
+        The trained machines.
     """
     X, codes, code = rows_of(X), np.asarray(codes), np.asarray(code, np.int8)
-    if solver not in ("smo", "qp"):
-        raise ValueError(f"solver must be 'smo' or 'qp', not {solver!r}")
-    if not (np.asarray(C, dtype=float) > 0).all() or not tol > 0:
-        raise ValueError(f"C and tol must be positive; got C={C!r}, tol={tol!r}")
+    if not (np.asarray(C, dtype=float) > 0).all():
+        raise ValueError(f"C must be positive; got {C!r}")
     for own in {kernel, *(kernels or [])}:
         own.check(X)
     duals = problems(codes, code, C, weight, soft)
-    settings = dict(tol=tol, n_jobs=n_jobs, cache_size=cache_size, max_iter=max_iter, verbose=verbose)
-    solve_bank(X, kernel, duals, kernels, solver=solver, **settings)
+    solve_bank(X, kernel, duals, kernels, **(SETTINGS | settings))
     at = np.flatnonzero(duals.alpha)
-    support, column = np.unique(duals.rows[at], return_inverse=True)
-    indptr = np.searchsorted(at, duals.ends)
-    coef = csr_matrix(((duals.s * duals.alpha)[at], column, indptr), shape=(len(code), len(support)))
-    stats = {name: getattr(duals, name) for name in STATS}
+    beta, ends = (duals.s * duals.alpha)[at], np.searchsorted(at, duals.ends)
+    coef = csr_matrix((beta, duals.rows[at], ends), shape=(len(code), len(codes)))
+    more = {name: getattr(duals, name) for name in STATS} | {
+        "C": np.broadcast_to(np.asarray(C, float), len(code)).copy()
+    }
+    return bank_over(X, codes, coef, kernel, code=code, kernels=kernels, labels=labels, **more)
+
+
+def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
+    """The Bank with these coefficients (machines x rows of X), its fields that no row knows given as `more`."""
+    support, column = np.unique(coef.indices, return_inverse=True)
+    coef = csr_matrix((coef.data, column, coef.indptr), shape=(coef.shape[0], len(support)))
     vectors = None if kernel.name == "precomputed" else X[support]
-    return Bank(
-        code=code,
-        support=support,
-        vectors=vectors,
-        coef=coef,
-        kernel=kernel,
-        kernels=kernels,
-        n_inputs=X.shape[1],
-        support_class=codes[support],
-        C=np.broadcast_to(np.asarray(C, float), len(code)).copy(),
-        labels=labels,
-        n_rows=X.shape[0],
-        **stats,
-    )
+    of_rows = dict(support=support, support_class=codes[support], vectors=vectors, n_inputs=X.shape[1])
+    return Bank(coef=coef, kernel=kernel, n_rows=X.shape[0], **of_rows, **more)
 
 
 def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable | None = None) -> Duals:
@@ -263,28 +254,3 @@ def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable
         rows, s, p = rows[kept], np.sign(y[kept]), np.abs(y[kept])
         upper = upper[kept] / p
     return Duals(ends, rows, s, p, upper)
-
-
-def train_path(X: np.ndarray, codes: np.ndarray, code: np.ndarray, kernel: Kernel, Cs, **settings) -> list[Bank]:
-    """Train one bank for each C, all at once: steps of every machine for every C share array calls.
-
-    Parameters
-    ----------
-    X, codes, code, kernel : as of `train`.
-    Cs : sequence of float
-        The values of C.
-    **settings
-        As of `train`.
-
-    Returns
-    -------
-    list of Bank
-        One for each C, in order; equal to banks trained one by one up to the tolerance.
-    """
-    n, Cs = len(code), np.asarray(Cs, float)
-    if settings.get("kernels"):
-        settings["kernels"] = settings["kernels"] * len(Cs)
-    if soft := settings.get("soft"):
-        settings["soft"] = lambda t, rows, sign: soft(t % n, rows, sign)
-    bank = train(X, codes, np.tile(code, (len(Cs), 1)), kernel, np.repeat(Cs, n), **settings)
-    return [bank.select(np.arange(k * n, (k + 1) * n)) for k in range(len(Cs))]

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .machines import Bank
 
 EDGE = 8  # rows evaluated more than wanted on both sides of a block, where BLAS may round otherwise
+FEW = 256  # support vectors up to which outputs are always float64
+MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
+DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
 
 
 class Outputs:
@@ -59,9 +62,7 @@ class Outputs:
         left = None if self.rows is None else self.rows.place(X)
         for part, machines, weights in self.pieces:
             tile = X[:, self.support[part]].T if left is None else self.rows.under(left, part)
-            if isinstance(
-                self.rows, SparseRows
-            ):  # only the block's own rows: products have its fixed width all the same
+            if isinstance(self.rows, SparseRows):  # only the block's own rows: products have its width all the same
                 tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
             total[machines] += weights @ np.ascontiguousarray(tile)
         return total.T[EDGE:-EDGE]
@@ -100,15 +101,9 @@ class Lean:
         """Prepare x; with it what rounding may do to a kernel value, in units of the blocks' precision."""
         kernel = self.kernel
         if kernel.name == "rbf":
-            z = np.empty(len(x) + 2)
-            inner = z[:-2]
-            np.subtract(x, self.rows.mean, out=inner)
-            if kernel.widths is not None:
-                inner /= kernel.widths
-            inner *= np.sqrt(2.0 * kernel.gamma)
-            square = float(inner.dot(inner))
-            z[-2], z[-1] = -0.5 * square, 1.0
-            return z, self.root * square
+            z = kernel.shrunk(x - self.rows.mean) * np.sqrt(2.0 * kernel.gamma)
+            square = float(z.dot(z))
+            return np.concatenate([z, [-0.5 * square, 1.0]]), self.root * square
         z = kernel.shrunk(x)
         gamma, more = (1.0, 0.0) if kernel.name == "linear" else (abs(kernel.gamma), abs(kernel.coef0))
         power = kernel.degree if kernel.name == "poly" else 1
@@ -117,24 +112,16 @@ class Lean:
 
     def values(self, z: np.ndarray, rows=slice(None)) -> np.ndarray:
         """Kernel values of support vectors with the prepared row z."""
-        products = self.rows.right[rows].dot(z)
-        return np.exp(products, out=products) if self.kernel.name == "rbf" else self.kernel.of_products(products)
+        return self.rows.finish(self.rows.right[rows].dot(z))
 
 
 class Walker:
     """Outputs of machines for one row x, each kernel value computed when it is first needed, and kept.
 
-    `evaluations` counts the kernel values computed so far: after the machines of a path it is the path's
-    `kernel_evaluations`. Sums are formed in another order than in blocks, so outputs equal those of `Bank.decision` up
-    to a bound of their rounding. Within it of the number that the output is compared with `ask` raises `Unsure`, and
-    the row should go through blocks: labels are the same whichever way is taken.
-
-    Parameters
-    ----------
-    lean : Lean
-        The prepared bank.
-    x : ndarray of shape (n_inputs,)
-        The row.
+    `evaluations` counts the kernel values computed so far: after the machines of a path, its `kernel_evaluations`. Sums
+    are formed in another order than in blocks, so outputs equal those of `Bank.decision` up to a bound of their
+    rounding. Within it of the number that the output is compared with, `ask` raises `Unsure`, and the row should go
+    through blocks: labels are the same whichever way is taken.
     """
 
     def __init__(self, lean: Lean, x: np.ndarray):
@@ -144,21 +131,19 @@ class Walker:
     def ask(self, t: int, cut: float = 0.0) -> float:
         """Compute f_t(x), to be compared with `cut`; the machine asked last is not computed again."""
         if t != self.last:
-            self.last, self.f, self.slack = t, *self._compute(t)
+            own, beta, bias, flat, steep = self.lean.machines[t]
+            k = self.k.take(own)
+            missing = k != k
+            if missing.any():
+                new = own[missing]
+                self.k[new] = self.lean.values(self.z, new)
+                self.evaluations += len(new)
+                k = self.k.take(own)
+            self.last, self.f = t, float(k.dot(beta)) + bias
+            self.slack = self.lean.unit * (steep + flat * self.error)
         if abs(self.f - cut) <= self.slack:
             raise Unsure("an output is what it is compared with, within rounding")
         return self.f
-
-    def _compute(self, t: int) -> tuple[float, float]:
-        own, beta, bias, flat, steep = self.lean.machines[t]
-        k = self.k.take(own)
-        missing = k != k
-        if missing.any():
-            new = own[missing]
-            self.k[new] = self.lean.values(self.z, new)
-            self.evaluations += len(new)
-            k = self.k.take(own)
-        return float(k.dot(beta)) + bias, self.lean.unit * (steep + flat * self.error)
 
     def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute every f_t(x); with each a bound of its rounding."""
@@ -166,15 +151,3 @@ class Walker:
         f = lean.coef @ lean.values(self.z) + lean.bias
         self.evaluations = len(self.k)
         return f, lean.unit * (lean.steep + lean.flat * self.error)
-
-
-OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
-
-
-DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
-
-
-FEW = 256  # support vectors up to which outputs are always float64
-
-
-MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4

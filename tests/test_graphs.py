@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
 
-from dagsvm_lab import DAGSVC
-from dagsvm_lab.graphs import DecisionGraph, GraphTooLarge, costs
-from dagsvm_lab.machines import pair_code, pair_index
+from dagsvm_lab import DAGSVC, systems
+from dagsvm_lab.graphs import Ballot, DecisionGraph, GraphTooLarge, costs, largest, votes, won
+from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.machines import pair_code, pair_index, rest_code
+from dagsvm_lab.outputs import Unsure
 from dagsvm_lab.plots.graphs import draw, layout, way
+from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc_matrix
+from dagsvm_lab.systems.base import Sample
 from dagsvm_lab.systems.ddag import ddag, evaluate_list, node_place
 
 
@@ -146,3 +151,65 @@ def test_a_graph_is_drawn():
     met = way(graph, np.ones(6))
     assert [set(np.flatnonzero(graph.possible[k])) for k in met] == [{0, 1, 2, 3}, {0, 1, 2}, {0, 1}, {0}]
     assert layout(graph)[met, 1].tolist() == [0, -1, -2, -3]
+
+
+def test_adaptive_graph_shares_states():
+    D = dbtc_matrix(Sample(np.eye(5), np.arange(5), Kernel("linear"), None, None), [Kernel("linear")] * 10)
+    graph = adaptive_graph(D).grow()
+    states = [(bool(m >= 0), p.tobytes(), int(m)) for m, p in zip(graph.machine, graph.possible, strict=True)]
+    assert len(states) < 2**5 and graph.depth().max() == 4
+    f = np.random.default_rng(0).normal(size=(50, 10))
+    labels, paths, _ = graph.run(f)
+    assert set(labels) <= set(range(5)) and (paths.sum(axis=1) == 4).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MaxWinsSVC", "AndGateSVC", "DAGSVC", "AdaptiveDAGSVC", "DCSVC", "BinaryTreeSVC", "OneVsRestSVC", "ECOCSVC"],
+)
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_one_row_gets_the_label_that_a_batch_gives_it(name, C):
+    X, y = load_digits(return_X_y=True)
+    est = getattr(systems, name)(C=C).fit(X[:600], y[:600])
+    T = np.concatenate([X[600:750], (X[600:650] + X[700:750]) / 2])
+    labels, cost = est.predict_with_cost(T)
+    assert [est.predict(T[k : k + 1])[0] for k in range(len(T))] == labels.tolist()
+    walked = 0
+    for row, evaluations in zip(T, cost.kernel_evaluations, strict=True):
+        walker = est.machines_.walker(row)
+        try:
+            est.graph_.walk(walker)
+        except Unsure:
+            continue
+        walked += 1
+        assert walker.evaluations == evaluations  # what is computed is what is counted
+    assert walked > 0.9 * len(T) or name in ("AndGateSVC", "OneVsRestSVC", "ECOCSVC")
+
+
+def test_a_near_tie_is_left_to_blocks():
+    # three classes; the walker says what three outputs are known to within a rounding of .1
+    class Rounded:
+        def __init__(self, f):
+            self.f = np.array(f)
+
+        def ask_all(self):
+            return self.f, np.full(3, 0.1)
+
+    ballot = Ballot(pair_code(3), votes, won, by_sign=True)  # machines 0-1, 0-2, 1-2
+    assert ballot.walk(Rounded([1.0, 1.0, 1.0])) == 0
+    assert ballot.walk(Rounded([1.0, 1.0, 0.05])) == 0  # 0 wins twice, whoever wins between 1 and 2
+    with pytest.raises(Unsure):
+        ballot.walk(Rounded([0.05, 1.0, 1.0]))  # 0 or 1
+    assert ballot.walk(Rounded([1.0, -1.0, 1.0])) == 0  # a tie of one vote each: the first
+    with pytest.raises(Unsure):
+        ballot.walk(Rounded([1.0, -1.0, 0.05]))  # a tie, or two votes for class 2
+    rest = Ballot(rest_code(3), largest)
+    assert rest.walk(Rounded([1.0, -1.0, -2.0])) == 0
+    with pytest.raises(Unsure):
+        rest.walk(Rounded([-1.0, -1.5, -2.0]))
+
+
+def test_one_sparse_row_is_answered_by_machines_of_dense_ones():
+    X, y = load_digits(return_X_y=True)
+    est = DAGSVC().fit(X[:300], y[:300])
+    assert est.predict(sparse.csr_matrix(X[300:301])) == est.predict(X[300:301])

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 
 from dagsvm_lab import BinaryTreeSVC, PosteriorSVC
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code
 from dagsvm_lab.systems.base import Sample
-from dagsvm_lab.systems.posterior import READINGS, Neighbourhood, neighbourhood
+from dagsvm_lab.systems.posterior import READINGS, Neighbourhood, neighbourhood, soft_special
 
 TIGHT = dict(C=10.0, gamma=0.3, tol=1e-6)
 
@@ -19,6 +20,24 @@ def blobs(n_classes: int, each: int, spread: float, seed: int = 0):
     means = rng.normal(size=(n_classes, 2), scale=3)
     y = np.repeat(np.arange(n_classes), each)
     return means[y] + rng.normal(size=(len(y), 2), scale=spread), y
+
+
+def test_soft_labels_are_neighbour_shares():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(90, 2)), rng.integers(0, 3, 90)
+    sample = Sample(X, codes, Kernel("rbf", 1.0), None, None)
+    near = Neighbourhood(sample, k=5)
+    rows = np.flatnonzero(codes != 2)
+    found = NearestNeighbors(n_neighbors=5).fit(X[rows]).kneighbors(X[rows], return_distance=False)
+    np.testing.assert_allclose(near.posterior(np.array([1, -1, 0]), rows), (codes[rows][found] == 0).mean(axis=1))
+    found = NearestNeighbors(n_neighbors=5).fit(X).kneighbors(X, return_distance=False)
+    shares = np.stack([(codes[found] == c).mean(axis=1) for c in range(3)], axis=1)
+    np.testing.assert_allclose(near.posterior(np.array([-1, 1, -1]), np.arange(90)), shares[:, 1])
+    both = shares[rows, 0] + shares[rows, 1]
+    np.testing.assert_allclose(near.posterior(np.array([1, -1, 0]), rows, "all"), shares[rows, 0] / both)
+    window = Neighbourhood(sample, bandwidth=0.5).posterior(np.array([1, -1, 0]), rows)
+    w = np.exp(-((X[rows][:, None] - X[rows]) ** 2).sum(-1) / (2 * 0.5**2))
+    np.testing.assert_allclose(window, w @ (codes[rows] == 0) / w.sum(axis=1), atol=1e-9)
 
 
 def test_readings_of_a_soft_label():
@@ -35,28 +54,28 @@ def test_readings_of_a_soft_label():
 
 def test_a_row_is_its_own_first_neighbour_even_beside_duplicates():
     X, codes = np.zeros((6, 2)), np.array([0, 0, 0, 1, 1, 1])
-    near = Neighbourhood(Sample(X, codes, Kernel(), None, None), 2, k=1)
+    sample = Sample(X, codes, Kernel(), None, None)
+    near = Neighbourhood(sample, k=1)
     assert near.posterior(np.array([1, -1]), np.arange(6)).tolist() == [1, 1, 1, 0, 0, 0]
-    near = Neighbourhood(
-        Sample(X, codes, Kernel(), None, None), 2, k=3
-    )  # itself, and two of five equals, shared evenly
+    near = Neighbourhood(sample, k=3)  # itself, and two of five equals, shared evenly
     assert near.posterior(np.array([1, -1]), np.arange(1)) == pytest.approx((1 + 2 * 2 / 5) / 3)
 
 
 def test_neighbours_are_looked_up_by_content():
     X, y = blobs(3, 20, 1.0)
-    first = neighbourhood(Sample(X, y, Kernel(), None, None), 3, 5)
-    assert neighbourhood(Sample(X.copy(), y.copy(), Kernel(gamma=9.0), None, None), 3, 5) is first
-    assert neighbourhood(Sample(X, y[::-1].copy(), Kernel(), None, None), 3, 5) is not first
+    first = neighbourhood(Sample(X, y, Kernel(), None, None), 5)
+    assert neighbourhood(Sample(X.copy(), y.copy(), Kernel(gamma=9.0), None, None), 5) is first
+    assert neighbourhood(Sample(X, y[::-1].copy(), Kernel(), None, None), 5) is not first
 
 
 def test_soft_labels_of_far_classes_are_hard():
     X, y = blobs(3, 30, 0.01)
-    near = Neighbourhood(Sample(X, y, Kernel(), None, None), 3, k=11)
+    sample = Sample(X, y, Kernel(), None, None)
     for reading in READINGS:
         rows = np.flatnonzero(y < 2)
         sign = 1.0 - 2 * y[rows]
-        np.testing.assert_array_equal(near.soft_labels(pair_code(3), "pair", reading)(0, rows, sign), sign)
+        soft = soft_special(PosteriorSVC(reading=reading), sample, pair_code(3))["soft"]
+        np.testing.assert_array_equal(soft(0, rows, sign), sign)
 
 
 def grouped_by_hand(X, y, follow):

@@ -2,22 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.neighbors import NearestNeighbors
 from sklearn.svm import SVC
 
 import dagsvm_lab as lab
-from dagsvm_lab.graphs import Ballot, costs, largest, votes, won
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, pair_index, rest_code
-from dagsvm_lab.outputs import Unsure
-from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc, dbtc_matrix
-from dagsvm_lab.systems.base import Sample
+from dagsvm_lab.systems.adaptive import dbtc
 from dagsvm_lab.systems.codes import hamming, random_code
-from dagsvm_lab.systems.dcsvm import dcsvm_graph, measures
-from dagsvm_lab.systems.posterior import Neighbourhood
 
 TIGHT = dict(C=10.0, gamma=0.02, tol=1e-6)
 
@@ -76,7 +69,6 @@ def test_and_gate_by_brute_force(digits, pairs):
     want = np.where(wins.max(axis=1) == n - 1, wins.argmax(axis=1), -1)
     same_but_for_ties(gate.predict(T), want, np.abs(f).min(axis=1))
     assert gate.unclassified(T).sum() == (gate.predict(T) == -1).sum() > 0
-    assert 0 <= gate.unclassified_share_ < 0.1
     nearest = lab.AndGateSVC(**TIGHT).fit(X, y)
     left = nearest.unclassified(T)
     np.testing.assert_array_equal(nearest.predict(T)[left], (f @ pair_code(n)).argmax(axis=1)[left])
@@ -144,47 +136,6 @@ def test_per_pair_parameters(digits):
     assert tuned.gamma_[i, j] == best and set(np.unique(tuned.C_)) <= {0, 0.1, 10}
 
 
-FIGURE_2 = {  # a table in the style of Don and Iacob's Figure 2 that has the measures of their Tables 1 and 2;
-    "1-2": "ijjjjj",  # by class 1, 2, 3, 5, 6, 7: always the first, always the second, or undecided
-    "1-3": "i?j???",
-    "1-5": "i?jj??",
-    "1-6": "i?i?j?",
-    "1-7": "i???ij",
-    "2-3": "?ijj??",
-    "2-5": "iiijj?",
-    "2-6": "?i?ij?",
-    "2-7": "ii?i?j",
-    "3-5": "??ijjj",
-    "3-6": "i?iiji",
-    "3-7": "??i?ij",
-    "5-6": "iiiijj",
-    "5-7": "iiiijj",
-    "6-7": "????ij",
-}
-
-
-def test_dcsvm_measures_and_first_steps_as_printed():
-    from dagsvm_lab.report.verdicts import published
-
-    share = {"i": (1.0, 0.0), "j": (0.0, 1.0), "?": (0.6, 0.4)}
-    table = np.array([[share[c] for c in row] for row in FIGURE_2.values()])
-    names = np.array([1, 2, 3, 5, 6, 7])
-    for number, classes in ((1, [0, 1, 2, 3, 4, 5]), (2, [0, 1, 2, 3])):
-        _, m = measures(table, np.array(classes), 0.0)
-        printed = published(f"don2018_table{number}")
-        assert [f"{names[a]}-{names[b]}" for a, b in zip(m["i"], m["j"], strict=True)] == printed["machine"].tolist()
-        assert m["purity"].tolist() == printed["purity_theta0"].tolist()
-        assert m["balance"].tolist() == printed["balance_theta0"].tolist()
-        assert (100 * m["score"]).tolist() == printed["score_pct"].tolist()
-    graph = dcsvm_graph(table, 0.0, "balance").grow()
-    sets = [set(names[np.flatnonzero(p)]) for p in graph.possible]
-    machines = list(FIGURE_2)
-    assert machines[graph.machine[0]] == "5-6"
-    assert sets[graph.left[0]] == {6, 7} and sets[graph.right[0]] == {1, 2, 3, 5}
-    assert machines[graph.machine[graph.right[0]]] == "1-2"
-    assert sets[graph.right[graph.right[0]]] == {1}
-
-
 def test_dcsvm_by_brute_force(digits, pairs):
     X, y, T, _ = digits
     libsvm, f = pairs
@@ -218,58 +169,6 @@ def test_dcsvm_by_brute_force(digits, pairs):
     np.testing.assert_allclose(est.predictions_table_.sum(axis=2), 1)
     again = est.with_threshold(0.0)
     np.testing.assert_array_equal(again.predict(T), lab.DCSVC(**TIGHT).fit(X, y).predict(T))
-
-
-@pytest.mark.parametrize("prefer", ["balance", "score"])
-@pytest.mark.parametrize("theta", [0.0, 0.1, 0.3])
-@pytest.mark.parametrize("k", [2, 3, 5, 8])
-def test_every_node_of_dcsvm_asks_its_best_machine(k, theta, prefer):
-    first = np.random.default_rng(k).random((k * (k - 1) // 2, k)).round(1)
-    table = np.stack([first, 1 - first], axis=2)
-    graph = dcsvm_graph(table, theta, prefer).grow()
-    for node in np.flatnonzero(graph.machine >= 0):
-        classes = np.flatnonzero(graph.possible[node])
-        machines, m = measures(table, classes, theta)
-        keys = [(p, -b, -s) if prefer == "balance" else (-s, p, -b)
-                for p, b, s in zip(m["purity"], m["balance"], m["score"].round(12), strict=True)]  # fmt: skip
-        best = keys.index(min(keys))
-        assert graph.machine[node] == machines[best]
-        i, j = m["i"][best], m["j"][best]
-        sides = (table[machines[best], classes] > theta).T
-        as_i, as_j = ({*classes[side].tolist()} for side in sides)
-        assert {*np.flatnonzero(graph.possible[graph.right[node]])} == as_i - {j} | {i}
-        assert {*np.flatnonzero(graph.possible[graph.left[node]])} == as_j - {i} | {j}
-
-
-def test_dcsvm_sweep_answers_as_each_threshold_does(digits):
-    X, y, T, _ = digits
-    est = lab.DCSVC(**TIGHT).fit(X, y)
-    for theta, labels, cost in est.sweep(T, (0.0, 0.02, 0.2)):
-        want, theirs = est.with_threshold(theta).predict_with_cost(T)
-        assert (labels == want).all()
-        assert all((a == b).all() for a, b in zip(vars(cost).values(), vars(theirs).values(), strict=True))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_dcsvm_is_never_deeper_than_proposition_1(seed):
-    rng = np.random.default_rng(seed)
-    k = int(rng.integers(3, 8))
-    share = rng.choice([0.0, 0.0, 1.0, 1.0, 0.5], size=(k * (k - 1) // 2, k))
-    i, j = np.triu_indices(k, 1)
-    share[np.arange(len(i)), i], share[np.arange(len(i)), j] = 0.9, 0.2
-    graph = dcsvm_graph(np.stack([share, 1 - share], axis=2), 0.05, "balance").grow()
-    assert graph.depth().max() <= k - 1
-
-
-@pytest.mark.parametrize("k", [4, 8, 16])
-def test_dcsvm_halves_as_in_proposition_2(k):
-    """Classes on a line, every machine calling a class by the nearer of its two: halves, up to the pairs that fit."""
-    code = pair_code(k)
-    i, j = np.triu_indices(k, 1)
-    nearer = np.abs(np.arange(k) - i[:, None]) < np.abs(np.arange(k) - j[:, None])
-    share = np.where(np.abs(np.arange(k) - i[:, None]) == np.abs(np.arange(k) - j[:, None]), 1.0, nearer)
-    graph = dcsvm_graph(np.stack([share, 1 - share], axis=2), 0.0, "balance").grow()
-    assert graph.depth().max() == int(np.ceil(np.log2(k))) and len(code) == len(share)
 
 
 def test_trees_by_brute_force(digits, pairs):
@@ -356,24 +255,6 @@ def test_posterior_with_one_neighbour_is_the_ordinary_machine(digits):
     np.testing.assert_array_equal(hard.predict(T), soft.predict(T))
 
 
-def test_soft_labels_are_neighbour_shares():
-    rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(90, 2)), rng.integers(0, 3, 90)
-    sample = Sample(X, codes, Kernel("rbf", 1.0), None, None)
-    near = Neighbourhood(sample, 3, k=5)
-    rows = np.flatnonzero(codes != 2)
-    found = NearestNeighbors(n_neighbors=5).fit(X[rows]).kneighbors(X[rows], return_distance=False)
-    np.testing.assert_allclose(near.posterior(np.array([1, -1, 0]), rows), (codes[rows][found] == 0).mean(axis=1))
-    found = NearestNeighbors(n_neighbors=5).fit(X).kneighbors(X, return_distance=False)
-    shares = np.stack([(codes[found] == c).mean(axis=1) for c in range(3)], axis=1)
-    np.testing.assert_allclose(near.posterior(np.array([-1, 1, -1]), np.arange(90)), shares[:, 1])
-    both = shares[rows, 0] + shares[rows, 1]
-    np.testing.assert_allclose(near.posterior(np.array([1, -1, 0]), rows, "all"), shares[rows, 0] / both)
-    window = Neighbourhood(sample, 3, bandwidth=0.5).posterior(np.array([1, -1, 0]), rows)
-    w = np.exp(-((X[rows][:, None] - X[rows]) ** 2).sum(-1) / (2 * 0.5**2))
-    np.testing.assert_allclose(window, w @ (codes[rows] == 0) / w.sum(axis=1), atol=1e-9)
-
-
 @pytest.mark.parametrize(
     "name", ["OneVsRestSVC", "MaxWinsSVC", "DAGSVC", "AdaptiveDAGSVC", "BinaryTreeSVC", "DCSVC", "PosteriorSVC"]
 )
@@ -394,149 +275,6 @@ def test_costs_count_what_is_on_the_path(digits):
             met = coef[np.flatnonzero(paths[row])]
             assert cost.kernel_evaluations[row] == len(set(met.indices))
             assert cost.support_vectors[row] == met.nnz and cost.binary_decisions[row] == paths[row].sum()
-
-
-def test_adaptive_graph_shares_states():
-    D = dbtc_matrix(Sample(np.eye(5), np.arange(5), Kernel("linear"), None, None), [Kernel("linear")] * 10)
-    graph = adaptive_graph(D).grow()
-    states = [(bool(m >= 0), p.tobytes(), int(m)) for m, p in zip(graph.machine, graph.possible, strict=True)]
-    assert len(states) < 2**5 and graph.depth().max() == 4
-    f = np.random.default_rng(0).normal(size=(50, 10))
-    labels, paths, _ = graph.run(f)
-    assert set(labels) <= set(range(5)) and (costs(paths, pair_coef()).binary_decisions == 4).all()
-
-
-def pair_coef():
-    from scipy import sparse
-
-    return sparse.csr_matrix(pair_code(5).astype(float))
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["MaxWinsSVC", "AndGateSVC", "DAGSVC", "AdaptiveDAGSVC", "DCSVC", "BinaryTreeSVC", "OneVsRestSVC", "ECOCSVC"],
-)
-@pytest.mark.parametrize("C", [1.0, 1e3])
-def test_one_row_gets_the_label_that_a_batch_gives_it(name, C):
-    X, y = load_digits(return_X_y=True)
-    est = getattr(lab, name)(C=C).fit(X[:600], y[:600])
-    T = np.concatenate([X[600:750], (X[600:650] + X[700:750]) / 2])
-    labels, cost = est.predict_with_cost(T)
-    assert [est.predict(T[k : k + 1])[0] for k in range(len(T))] == labels.tolist()
-    walked = 0
-    for row, evaluations in zip(T, cost.kernel_evaluations, strict=True):
-        walker = est.machines_.walker(row)
-        try:
-            est.graph_.walk(walker)
-        except Unsure:
-            continue
-        walked += 1
-        assert walker.evaluations == evaluations  # what is computed is what is counted
-    assert walked > 0.9 * len(T) or name in ("AndGateSVC", "OneVsRestSVC", "ECOCSVC")
-
-
-def test_a_near_tie_is_left_to_blocks():
-    # three classes; the walker says what three outputs are known to within a rounding of .1
-    class Rounded:
-        def __init__(self, f):
-            self.f = np.array(f)
-
-        def ask_all(self):
-            return self.f, np.full(3, 0.1)
-
-    ballot = Ballot(pair_code(3), votes, won, by_sign=True)  # machines 0-1, 0-2, 1-2
-    assert ballot.walk(Rounded([1.0, 1.0, 1.0])) == 0
-    assert ballot.walk(Rounded([1.0, 1.0, 0.05])) == 0  # 0 wins twice, whoever wins between 1 and 2
-    with pytest.raises(Unsure):
-        ballot.walk(Rounded([0.05, 1.0, 1.0]))  # 0 or 1
-    assert ballot.walk(Rounded([1.0, -1.0, 1.0])) == 0  # a tie of one vote each: the first
-    with pytest.raises(Unsure):
-        ballot.walk(Rounded([1.0, -1.0, 0.05]))  # a tie, or two votes for class 2
-    rest = Ballot(rest_code(3), largest)
-    assert rest.walk(Rounded([1.0, -1.0, -2.0])) == 0
-    with pytest.raises(Unsure):
-        rest.walk(Rounded([-1.0, -1.5, -2.0]))
-
-
-# ---- fit_over: every system over every kind of bank
-
-PAIRS = [
-    lab.MaxWinsSVC(), lab.AndGateSVC(), lab.DAGSVC(), lab.AdaptiveDAGSVC(), lab.BinaryTreeSVC(),
-    lab.BinaryTreeSVC(routing="classes", retrain=True), lab.DCSVC(),
-]  # fmt: skip
-SYSTEMS = [
-    *PAIRS, lab.MaxWinsSVC(scale_pairs=True), lab.DCSVC(scale_pairs=True), lab.PosteriorSVC(n_neighbors=5),
-    lab.BinaryTreeSVC(posterior=True, n_neighbors=5), lab.OneVsRestSVC(), lab.PosteriorSVC(strategy="ovr"),
-    lab.DecisionTreeSVC(), lab.ECOCSVC(random_state=0), lab.ECOCSVC(code="sparse", code_size=9, random_state=3),
-]  # fmt: skip
-TAKES = {  # kind of bank: positions of the systems above that can be fitted over it
-    "pairs": range(7),
-    "scaled pairs": [2, 3, 4, 7, 8],
-    "soft pairs": [0, 1, 2, 3, 6, 9, 10],
-    "rest": [11],
-    "soft rest": [11, 12],
-    "groups": [13],
-    "dense": [14],
-    "sparse": [15],
-    "direct": [],
-    "a tree's": [],
-}
-
-
-@pytest.fixture(scope="module")
-def banks(digits):
-    """A bank of each kind, with a kernel and C that no system has by default."""
-    X, y = digits[0][:150], digits[1][:150]
-    how = dict(C=7.0, gamma=0.013)
-    makers = {
-        "pairs": lab.MaxWinsSVC(**how), "scaled pairs": lab.MaxWinsSVC(scale_pairs=True, **how),
-        "soft pairs": lab.PosteriorSVC(n_neighbors=5, **how), "rest": lab.OneVsRestSVC(**how),
-        "soft rest": lab.PosteriorSVC(strategy="ovr", **how), "groups": lab.DecisionTreeSVC(**how),
-        "dense": lab.ECOCSVC(random_state=1, **how), "sparse": lab.ECOCSVC(code="sparse", code_size=9, **how),
-        "direct": lab.CrammerSingerSVC(**how), "a tree's": lab.BinaryTreeSVC(pair="random", random_state=0, **how),
-    }  # fmt: skip
-    X = X + np.random.default_rng(1).normal(scale=0.01, size=X.shape)  # no constant input, so that scales are used
-    return X, y, {name: est.fit(X, y).machines_ for name, est in makers.items()}
-
-
-@pytest.mark.parametrize("kind", TAKES)
-def test_fit_over_takes_what_the_bank_knows_or_refuses(kind, banks):
-    X, y, made = banks
-    bank = made[kind]
-    for at, est in enumerate(SYSTEMS):
-        over = clone(est)
-        if at not in TAKES[kind]:
-            with pytest.raises(ValueError, match=f"{type(est).__name__} cannot be fitted over this bank: "):
-                over.fit_over(bank, X, y)
-            continue
-        over.fit_over(bank, X, y)
-        own = clone(est).set_params(C=7.0, gamma=0.013)
-        if "soft" not in kind and "scaled" not in kind and kind not in ("dense", "sparse") or at in (7, 8, 9, 10, 12):
-            own.fit(X, y)  # trained on its own with the bank's kernel and C: the same
-            np.testing.assert_allclose(over.decision_function(X), own.decision_function(X), atol=1e-6)
-            assert over.n_parameters_ == own.n_parameters_
-        if isinstance(over, lab.AdaptiveDAGSVC):
-            assert over.C_[0, 1] == 7.0 and over.gamma_[0, 1] == 0.013
-            same = dbtc_matrix(Sample(X, y, bank.kernel, None, None), bank.kernels or [bank.kernel] * 15)
-            np.testing.assert_array_equal(over.separability_, same)
-
-
-def test_fit_over_refuses_other_rows_labels_and_kernels(banks):
-    X, y, made = banks
-    for rows, labels, reason in (
-        (X[:-1], y[:-1], "other rows"),
-        (X[::-1].copy(), y[::-1], "other rows"),
-        (X, np.roll(y, 1), "other labels"),
-        (X[:, :-1], y, "inputs"),
-        (X[y < 5], y[y < 5], "6 classes"),
-    ):
-        with pytest.raises(ValueError, match=reason):
-            lab.DAGSVC().fit_over(made["pairs"], rows, labels)
-    with pytest.raises(ValueError, match="precomputed|inputs|square"):
-        lab.DAGSVC(kernel="precomputed").fit_over(made["pairs"], X @ X.T, y)
-    with pytest.raises(ValueError, match="tune"):
-        lab.AdaptiveDAGSVC(tune="dbtc").fit_over(made["pairs"], X, y)
-    assert lab.DAGSVC().fit_over(made["pairs"], X, np.array(list("abcdef"))[y]).predict(X[:1])[0] in "abcdef"
 
 
 def test_answers_are_plain_arrays(digits):

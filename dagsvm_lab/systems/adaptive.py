@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from scipy.spatial.distance import squareform
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from ..graphs import DecisionGraph
@@ -30,23 +31,16 @@ def dbtc(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> float:
 
 def dbtc_matrix(sample: Sample, kernels: list[Kernel]) -> np.ndarray:
     """DBTC between all classes, each pair under its own kernel (`kernels` in the order of `pair_code`)."""
-    n = int(sample.codes.max()) + 1
+    n = sample.n_classes
     groups = [np.flatnonzero(sample.codes == c) for c in range(n)]
     shares = [sample.mass[g] / sample.mass[g].sum() for g in groups]
 
     def mean(kernel: Kernel, a: int, b: int) -> float:
-        if kernel.name == "precomputed":
-            block = sample.X[np.ix_(groups[a], groups[b])]
-        else:
-            block = kernel(sample.X[groups[a]], sample.X[groups[b]])
-        return float(shares[a] @ block @ shares[b])
+        return float(shares[a] @ kernel.between(sample.X, groups[a], groups[b]) @ shares[b])
 
     triples = list(zip(*np.triu_indices(n, 1), kernels, strict=True))
     within = {(k, c): mean(k, c, c) for k, c in {(k, c) for i, j, k in triples for c in (i, j)}}
-    out = np.zeros((n, n))
-    for i, j, kernel in triples:
-        out[i, j] = out[j, i] = within[kernel, i] + within[kernel, j] - 2 * mean(kernel, i, j)
-    return out
+    return squareform([within[k, i] + within[k, j] - 2 * mean(k, i, j) for i, j, k in triples])
 
 
 def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
@@ -71,9 +65,8 @@ def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
         return duel(survivor, next(c for c in rivals[survivor] if left >> c & 1), left)
 
     def members(state: tuple[int | None, int]) -> np.ndarray:
-        return np.flatnonzero(
-            np.unpackbits(np.frombuffer(state[1].to_bytes(-(-n // 8), "little"), np.uint8), bitorder="little")
-        )
+        octets = np.frombuffer(state[1].to_bytes(-(-n // 8), "little"), np.uint8)
+        return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
 
     return DecisionGraph((None, (1 << n) - 1), rule, members, n_classes=n, n_machines=n * (n - 1) // 2)
 
@@ -86,7 +79,7 @@ def _graph(n: int, separability: bytes) -> DecisionGraph:
 
 def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
     """One value a pair, from a symmetric (n, n) table; None when `value` is no table."""
-    if isinstance(value, str) or np.ndim(value) == 0:
+    if np.ndim(value) == 0:
         return None
     table = np.asarray(value, dtype=float)
     if table.shape != (n, n) or not np.allclose(table, table.T, equal_nan=True):
@@ -146,9 +139,6 @@ class AdaptiveDAGSVC(BankClassifier):
 
     _saved = ("separability_", "gamma_", "C_")
 
-    def _code(self, sample: Sample) -> np.ndarray:
-        return pair_code(sample.n_classes)
-
     def _kernel(self, X, repeats) -> Kernel:
         if self.tune is None and np.ndim(self.gamma) == 0:
             return super()._kernel(X, repeats)
@@ -169,9 +159,9 @@ class AdaptiveDAGSVC(BankClassifier):
         return special if gamma is None else special | {"kernels": [self._with_gamma(g) for g in gamma]}
 
     def _study(self, sample: Sample) -> None:
-        bank, n = self.machines_, sample.n_classes
+        bank = self.machines_
         kernels = bank.kernels or [bank.kernel] * len(bank.code)
-        self.gamma_, self.C_ = pair_table(n, np.array([k.gamma for k in kernels])), pair_table(n, bank.C)
+        self.gamma_, self.C_ = squareform([k.gamma for k in kernels]), squareform(bank.C)
         if self.separability != "own":
             kernels = [replace(kernels[0], gamma=float(self.separability))] * len(kernels)
         key = ("dbtc", *kernels)
@@ -225,10 +215,3 @@ class AdaptiveDAGSVC(BankClassifier):
 
     def _make_graph(self) -> DecisionGraph:
         return _graph(len(self.classes_), self.separability_.tobytes())
-
-
-def pair_table(n: int, values: np.ndarray) -> np.ndarray:
-    """Symmetric (n, n) table of one value a pair, 0 on the diagonal."""
-    table = np.zeros((n, n))
-    table[np.triu_indices(n, 1)] = values
-    return table + table.T

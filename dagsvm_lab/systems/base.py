@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from ..graphs import Graph
 from ..kernels import Kernel
-from ..machines import STATS, Bank, train
+from ..machines import SETTINGS, STATS, Bank, bank_over, pair_code, train
 from ..outputs import Unsure
 from ..sparse import deviations, equal
 from .classifier import KernelClassifier, Sample
 
-__all__ = ["BankClassifier", "Sample", "outputs"]
-
 CELLS = 1 << 25  # machine outputs that are held at once: 256 MB
-FEW = 1  # rows that are walked one by one, at a tenth of a block's cost
 
 
 class BankClassifier(KernelClassifier):
     """A system: a bank of two-class machines and the graph that says which of them to ask.
 
-    A subclass says which machines it wants (`_code`), what it must know of them at work on the training rows
-    (`_study`), and how they are asked (`_make_graph`).
+    A subclass says which machines it wants, if not those of all pairs (`_code`), what it must know of them at work on
+    the training rows (`_study`), and how they are asked: `_make_graph()` gives the `Graph` over the trained machines,
+    from fitted attributes alone.
 
     Attributes
     ----------
@@ -35,6 +32,7 @@ class BankClassifier(KernelClassifier):
     """
 
     graph_: Any
+    scale_pairs: ClassVar[bool | None] = None  # a parameter where machines may have their own scales
 
     def fit_over(self, bank: Bank, X, y, sample_weight=None) -> Self:
         """Fit over machines that are trained already: only the graph is made.
@@ -61,10 +59,12 @@ class BankClassifier(KernelClassifier):
 
     def _fit(self, sample: Sample) -> None:
         self._settle(sample)
-        code = self._code(sample)
-        if sample.bank is not None:
-            self._check(sample, code)
-        self._finish(sample, sample.bank or self._train(sample, code, **self._special(sample, code)))
+        code, bank = self._code(sample), sample.bank
+        if bank is None:
+            bank = self._train(sample, code, **self._special(sample, code))
+        elif reason := self._mismatch(sample, bank, code):
+            raise ValueError(f"{type(self).__name__} cannot be fitted over this bank: {reason}")
+        self._finish(sample, bank)
 
     def _finish(self, sample: Sample, bank: Bank) -> None:
         """Set what follows from the trained machines."""
@@ -77,55 +77,43 @@ class BankClassifier(KernelClassifier):
 
     def _code(self, sample: Sample) -> np.ndarray:
         """Coding matrix of the machines to train, one row a machine."""
-        raise NotImplementedError
+        return pair_code(sample.n_classes)
 
     def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
         """What differs from machine to machine, as arguments of `machines.train`: C, kernels, soft labels."""
-        if not scaled(self):
+        if not self.scale_pairs:
             return {}
         return {"kernels": [rescaled(sample.kernel, sample.X[row[sample.codes] != 0]) for row in code]}
 
     def _study(self, sample: Sample) -> None:
         """Set what must be learnt from the machines at work on the training rows."""
 
-    def _make_graph(self) -> Graph:
-        """The graph over the trained machines, from fitted attributes alone."""
-        raise NotImplementedError
-
     def _train(self, sample: Sample, code: np.ndarray, **special) -> Bank:
         """The machines of `code`, trained on `sample`."""
-        settings = dict(tol=self.tol, solver=self.solver, cache_size=self.cache_size, n_jobs=self.n_jobs)
-        settings |= dict(max_iter=self.max_iter, verbose=self.verbose, weight=sample.weight, C=sample.C)
+        settings = {name: getattr(self, name) for name in SETTINGS} | {"weight": sample.weight, "C": sample.C}
         return train(sample.X, sample.codes, code, sample.kernel, **(settings | special))
 
     def _labels_kind(self) -> str | None:
         """The kind of labels that the machines must have learnt (`Bank.labels`); None if hard or soft will do."""
         return None
 
-    def _check(self, sample: Sample, code: np.ndarray) -> None:
-        """Refuse a bank that is not what this system would ask, or was not trained on these rows."""
-        bank, kind, scaled = sample.bank, self._labels_kind(), getattr(self, "scale_pairs", None)
-        has_scales = any(k.widths for k in bank.kernels or [])
-        same = bank.n_rows == len(sample.codes) and np.array_equal(sample.codes[bank.support], bank.support_class)
-        if same and bank.vectors is not None:
-            same = equal(sample.X[bank.support], bank.vectors)
-        reason = None
+    def _mismatch(self, sample: Sample, bank: Bank, code: np.ndarray) -> str | None:
+        """Why `bank` is not what this system would ask, or was not trained on these rows; None if all is well."""
+        kind, scaled, scales = self._labels_kind(), self.scale_pairs, any(k.widths for k in bank.kernels or [])
         if bank.code.shape[1] != sample.n_classes:
-            reason = f"it tells {bank.code.shape[1]} classes apart, y has {sample.n_classes}"
-        elif not np.array_equal(bank.code, code):
-            reason = "the system asks other machines"
-        elif bank.labels == "direct" or kind not in (None, bank.labels):
-            reason = f"its machines learnt labels of the kind {bank.labels!r}, not {kind or 'hard'!r}"
-        elif (self.kernel == "precomputed") != (bank.vectors is None) or bank.n_inputs != sample.X.shape[1]:
-            reason = f"it has {bank.n_inputs} inputs and the kernel {bank.kernel.name!r}"
-        elif scaled is not None and (
-            bank.kernels is None if scaled else has_scales
-        ):  # e1071's rule may leave all alone
-            reason = f"scale_pairs={scaled}, but its machines {'have' if has_scales else 'lack'} scales of their own"
-        elif not same:
-            reason = f"it was trained on other rows (there were {bank.n_rows}) or other labels"
-        if reason:
-            raise ValueError(f"{type(self).__name__} cannot be fitted over this bank: {reason}")
+            return f"it tells {bank.code.shape[1]} classes apart, y has {sample.n_classes}"
+        if not np.array_equal(bank.code, code):
+            return "the system asks other machines"
+        if bank.labels == "direct" or kind not in (None, bank.labels):
+            return f"its machines learnt labels of the kind {bank.labels!r}, not {kind or 'hard'!r}"
+        if (self.kernel == "precomputed") != (bank.vectors is None) or bank.n_inputs != sample.X.shape[1]:
+            return f"it has {bank.n_inputs} inputs and the kernel {bank.kernel.name!r}"
+        if scaled and bank.kernels is None or scaled is False and scales:  # e1071's rule may leave all unscaled
+            return f"scale_pairs={scaled}, but its machines {'have' if scales else 'lack'} scales of their own"
+        same = bank.n_rows == len(sample.codes) and np.array_equal(sample.codes[bank.support], bank.support_class)
+        if not same or bank.vectors is not None and not equal(sample.X[bank.support], bank.vectors):
+            return f"it was trained on other rows (there were {bank.n_rows}) or other labels"
+        return None
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         super()._restore(arrays)
@@ -147,9 +135,9 @@ class BankClassifier(KernelClassifier):
         return np.concatenate(labels), sparse.vstack(paths, format="csr"), np.concatenate(scores)
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
-        if X.shape[0] <= FEW:
+        if X.shape[0] == 1:  # a walk takes a tenth of a block's time
             try:
-                return np.array([self.graph_.walk(self.machines_.walker(x)) for x in X])
+                return np.array([self.graph_.walk(self.machines_.walker(X[0]))])
             except Unsure:
                 pass
         return np.concatenate([self.graph_.labels(f) for f in self._outputs(X)])
@@ -169,12 +157,8 @@ def for_every_C(est: BankClassifier, sample: Sample, code: np.ndarray, Cs, **spe
     A machine none of whose alphas is at its bound is the machine of every larger C, and is not trained again; a bank
     that has only such machines is the next one, but for its C.
     """
-    banks, todo, weight = (
-        {},
-        np.arange(len(code)),
-        np.ones(len(sample.codes)) if sample.weight is None else sample.weight,
-    )
-    soft, bank = special.get("soft"), None
+    every, banks, bank, soft = np.arange(len(code)), {}, None, special.get("soft")
+    todo, weight = every, np.ones(len(sample.codes)) if sample.weight is None else sample.weight
     for C in sorted(set(Cs)):
         if len(todo):
             mine = {"soft": lambda t, *row, todo=todo: soft(todo[t], *row)} if soft else {}
@@ -184,25 +168,22 @@ def for_every_C(est: BankClassifier, sample: Sample, code: np.ndarray, Cs, **spe
         banks[C] = bank = replace(bank, C=np.full(len(code), float(C)))
         full = abs(bank.coef.data) >= (1 - 1e-9) * C * weight[bank.support[bank.coef.indices]]
         bound = np.add.reduceat(np.append(full, False), bank.coef.indptr[:-1]) * (bank.n_support > 0) > 0
-        todo = np.arange(len(code)) if soft else np.flatnonzero(bound | ~bank.converged)
+        todo = every if soft else np.flatnonzero(bound | ~bank.converged)
     return [banks[C] for C in Cs]
 
 
 def replaced(sample: Sample, bank: Bank, which: np.ndarray, new: Bank) -> Bank:
     """`bank` with its machines `which` replaced by those of `new`, trained on the same rows."""
-    shape = (len(bank.code), len(sample.codes))
-    rows = [np.repeat(np.arange(len(bank.code)), bank.n_support), np.repeat(which, new.n_support)]
-    kept = ~np.isin(rows[0], which)
-    column = np.concatenate([bank.support[bank.coef.indices][kept], new.support[new.coef.indices]])
-    data = np.concatenate([bank.coef.data[kept], new.coef.data])
-    coef = sparse.csr_matrix((data, (np.concatenate([rows[0][kept], rows[1]]), column)), shape=shape)
-    support = np.unique(coef.indices)
-    stats = {name: getattr(bank, name).copy() for name in STATS}
-    for name, values in stats.items():
-        values[which] = getattr(new, name)
-    vectors = None if bank.vectors is None else sample.X[support]
-    coef = sparse.csr_matrix((coef.data, np.searchsorted(support, coef.indices), coef.indptr), (shape[0], len(support)))
-    return replace(bank, coef=coef, support=support, support_class=sample.codes[support], vectors=vectors, **stats)
+
+    def of_rows(b: Bank) -> sparse.csr_matrix:
+        return sparse.csr_matrix((b.coef.data, b.support[b.coef.indices], b.coef.indptr), (len(b.code), b.n_rows))
+
+    order = np.arange(len(bank.code))
+    order[which] = len(order) + np.arange(len(which))
+    coef = sparse.vstack([of_rows(bank), of_rows(new)], format="csr")[order]
+    more = {name: np.concatenate([getattr(bank, name), getattr(new, name)])[order] for name in ("C", *STATS)}
+    more |= dict(code=bank.code, kernels=bank.kernels, labels=bank.labels)
+    return bank_over(sample.X, sample.codes, coef, bank.kernel, **more)
 
 
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
@@ -214,7 +195,7 @@ def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np
 
 def scaled(est: BankClassifier) -> bool:
     """Whether every machine of `est` scales the inputs anew on its own rows."""
-    return getattr(est, "scale_pairs", False)
+    return bool(est.scale_pairs)
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:

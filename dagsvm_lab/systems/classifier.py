@@ -45,6 +45,12 @@ class Sample:
         return np.ones(len(self.codes)) if self.repeats is None else self.repeats
 
     @property
+    def by_class(self) -> np.ndarray:
+        """The rows that count, sorted by class."""
+        rows = np.argsort(self.codes, kind="stable")
+        return rows[self.mass[rows] > 0]
+
+    @property
     def weight(self) -> np.ndarray | None:
         """Factor of each row's upper bound C."""
         if self.class_weight is None:
@@ -56,6 +62,9 @@ class Sample:
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
     """A kernel classifier with scikit-learn's interface; the parameters mean what they mean in scikit-learn's SVC.
+
+    A subclass says how it is trained, `_fit(sample)`, which sets the fitted attributes, and what it answers,
+    `_answer(X)`: class indices, paths and scores of the rows of X.
 
     Parameters
     ----------
@@ -179,10 +188,6 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
         other._validate_params()
         return other
 
-    def _fit(self, sample: Sample) -> None:
-        """Set the fitted attributes of this draft."""
-        raise NotImplementedError
-
     def _prepare(self, X, y, sample_weight, bank: Bank | None = None) -> Sample:
         """The checked training data; sets classes_ and n_features_in_."""
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", accept_sparse=self._sparse and "csr")
@@ -196,9 +201,7 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             repeats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             if len(np.unique(codes[repeats > 0])) < 2:
-                raise ValueError(
-                    "the rows with a positive sample weight are of fewer than two classes, one class or none"
-                )
+                raise ValueError("rows with a positive sample weight are of one class or none; two classes are needed")
         if self.class_weight is not None:
             of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=repeats)
         if bank is None:
@@ -218,10 +221,6 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
                 return np.ascontiguousarray(X)
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, order="C", accept_sparse=self._sparse and "csr", reset=False)
-
-    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        """Class indices, paths and scores of the rows of X."""
-        raise NotImplementedError
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
         """Class indices of the rows of X."""

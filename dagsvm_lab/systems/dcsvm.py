@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..graphs import Cost, DecisionGraph, costs
-from ..machines import pair_code
 from .base import BankClassifier, Sample
 
 CELLS = 1_000_000  # states x machines compared at once: some tens of MB
@@ -103,8 +102,6 @@ class DCSVC(BankClassifier):
     ----------
     predictions_table_ : ndarray of shape (n_machines, n_classes, 2)
         Share of each class's training rows that a machine gives to its first and to its second class.
-    measures_ : ndarray of shape (n_machines,)
-        Fields i, j, purity, balance and score of each machine, all classes in competition.
 
     Examples
     --------
@@ -121,18 +118,10 @@ class DCSVC(BankClassifier):
 
     _saved = ("predictions_table_",)
 
-    def _code(self, sample: Sample) -> np.ndarray:
-        return pair_code(sample.n_classes)
-
     def _study(self, sample: Sample) -> None:
         belongs = np.eye(len(self.classes_))[sample.codes] * sample.mass[:, None]
         share = (self._trained(sample) >= 0).T.astype(float) @ belongs / belongs.sum(axis=0)
         self.predictions_table_ = np.stack([share, 1 - share], axis=2)
-
-    @property
-    def measures_(self) -> np.ndarray:
-        """Purity, balance and score of every machine with all classes in competition (the paper's Table 1)."""
-        return measures(self.predictions_table_, np.arange(len(self.classes_)), self.threshold)[1]
 
     def separation(self, threshold: float) -> float:
         """Share of the table's entries that decide for one class up to a threshold (Figure 10).

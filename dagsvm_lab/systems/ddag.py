@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..graphs import DecisionGraph
-from ..machines import pair_code, pair_index
+from ..machines import pair_index
 from .base import BankClassifier, Sample
 from .declared import Array, Seed
 
@@ -110,9 +110,6 @@ class DAGSVC(BankClassifier):
         if set(order) != set(place.values()) or len(order) != len(place):
             raise ValueError(f"order must name each of the {len(self.classes_)} classes once, or be None or 'random'")
         return np.array(order)
-
-    def _code(self, sample: Sample) -> np.ndarray:
-        return pair_code(sample.n_classes)
 
     def _make_graph(self) -> DecisionGraph:
         return ddag(self._list_, len(self.classes_))

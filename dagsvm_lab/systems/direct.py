@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..machines import Bank, rest_code
+from ..machines import STATS, bank_over, rest_code
 from ..solvers.direct import direct_qp, solve_direct, solve_exactly
 from ..solvers.working import CRAMMER_SINGER, WESTON_WATKINS
 from .classifier import KernelClassifier, Sample
@@ -36,43 +36,23 @@ class DirectClassifier(KernelClassifier):
     def _fit(self, sample: Sample) -> None:
         X, codes, kernel, weight, n_classes = sample.X, sample.codes, sample.kernel, sample.weight, sample.n_classes
         C = np.full(len(codes), float(self.C)) if weight is None else self.C * weight
-
         kernel.check(X)
 
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
-            if kernel.name == "precomputed":
-                return X[np.ix_(rows, columns)] + 1.0
-            return kernel(X[rows], X[columns]) + 1.0
+            return kernel.between(X, rows, columns) + 1.0
 
         if self.solver == "qp":
-            everything = np.arange(len(codes))
-            dual = direct_qp(block(everything, everything), codes, n_classes, C, self._loss)
+            every = np.arange(len(codes))
+            dual = direct_qp(block(every, every), codes, n_classes, C, self._loss)
         elif len(codes) <= SMALL and len(codes) * n_classes <= CELLS and self.max_iter < 0:
             dual = solve_exactly(block, codes, n_classes, C, self._loss, self.verbose)
         else:
             settings = dict(cache_size=self.cache_size, max_iter=self.max_iter, verbose=self.verbose)
             dual = solve_direct(block, codes, n_classes, C, self._loss, self.tol, **settings)
-        support = np.flatnonzero(dual.coef.any(axis=1))
-        one_each = np.ones(n_classes)
-        self.machines_ = Bank(
-            code=rest_code(n_classes),
-            support=support,
-            vectors=None if kernel.name == "precomputed" else X[support],
-            coef=sparse.csr_matrix(dual.coef[support].T),
-            bias=dual.coef.sum(axis=0),
-            kernel=kernel,
-            kernels=None,
-            objective=dual.objective * one_each,
-            gap=dual.gap * one_each,
-            kkt_violation=dual.kkt_violation * one_each,
-            n_iter=np.full(n_classes, dual.n_iter),
-            converged=np.full(n_classes, dual.converged),
-            n_inputs=X.shape[1],
-            support_class=codes[support],
-            C=np.full(n_classes, float(self.C)),
-            labels="direct",
-            n_rows=len(codes),
-        )
+        stats = {name: np.full(n_classes, getattr(dual, name)) for name in STATS if name != "bias"}
+        more = dict(code=rest_code(n_classes), kernels=None, C=np.full(n_classes, float(self.C)), labels="direct")
+        coef = sparse.csr_matrix(dual.coef.T)
+        self.machines_ = bank_over(X, codes, coef, kernel, bias=dual.coef.sum(axis=0), **stats, **more)
 
     n_iter_ = property(lambda self: max(1, int(self.machines_.n_iter[0])), doc="Rounds of the solver, at least 1.")
 

@@ -7,7 +7,6 @@ Its dual is the common one with s = sign y, p = |y|, u = C / |y|; y = 0 says not
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
@@ -37,17 +36,14 @@ class Neighbourhood:
     counts as w rows; class weights multiply the classes' shares.
     """
 
-    def __init__(self, sample: Sample, n_classes: int, *, k: int = 11, bandwidth: float | None = None) -> None:
-        X, codes = sample.X, sample.codes
+    def __init__(self, sample: Sample, *, k: int = 11, bandwidth: float | None = None) -> None:
+        X, n_classes, by_class = sample.X, sample.n_classes, sample.by_class
         self.k, self.bandwidth, self.n_classes = k, bandwidth, n_classes
         self._class_weight = np.ones(n_classes) if sample.class_weight is None else sample.class_weight
-        repeats = sample.mass
-        by_class = np.argsort(codes, kind="stable")
-        by_class = by_class[repeats[by_class] > 0]
         place = np.full(len(X), -1)
         place[by_class] = np.arange(len(by_class))
-        edges = np.searchsorted(codes[by_class], np.arange(n_classes + 1))
-        weights = repeats[by_class]
+        edges = np.searchsorted(sample.codes[by_class], np.arange(n_classes + 1))
+        weights = sample.mass[by_class]
         if sample.kernel.name == "precomputed":
             norms = np.diag(X)
             distances = lambda own: norms[own, None] + norms[by_class] - 2 * X[own][:, by_class]  # noqa: E731
@@ -117,26 +113,20 @@ class Neighbourhood:
         left = np.minimum(self.k - inside.sum(axis=1), tied.sum(axis=1))
         return inside + tied * (left / np.maximum(tied.sum(axis=1), 1e-300))[:, None]
 
-    def soft_labels(self, code: np.ndarray, among: str = "pair", reading: str = "soft") -> Callable:
-        """Give soft(t, rows, sign), as `machines.train` wants it: labels y = 2 P(+|x) - 1 (Eq. 2), read as told."""
-        read = READINGS[reading]
-        return lambda t, rows, sign: read(2 * self.posterior(code[t], rows, among) - 1, sign)
-
 
 _latest: dict[tuple, Neighbourhood] = {}
 
 
-def neighbourhood(sample: Sample, n_classes: int, k: int, bandwidth: float | None = None) -> Neighbourhood:
+def neighbourhood(sample: Sample, k: int, bandwidth: float | None = None) -> Neighbourhood:
     """Look up the Neighbourhood of these very rows and labels, the last one made, or make it.
 
     One system after another asks for the same; on MNIST's 60,000 rows the distances cost more than the machines.
     """
     parts = [sample.X, sample.codes, sample.repeats, sample.class_weight]
     digests = [None if part is None else sha256(np.ascontiguousarray(part)).digest() for part in parts]
-    key = (*digests, sample.kernel.name == "precomputed", n_classes, k, bandwidth)
-    found = _latest.get(key)
-    if found is None:
-        found = Neighbourhood(sample, n_classes, k=k, bandwidth=bandwidth)
+    key = (*digests, sample.kernel.name == "precomputed", k, bandwidth)
+    if (found := _latest.get(key)) is None:
+        found = Neighbourhood(sample, k=k, bandwidth=bandwidth)
         _latest.clear()
         _latest[key] = found
     return found
@@ -151,8 +141,12 @@ def soft_words(est: Any) -> str:
 
 def soft_special(est: Any, sample: Sample, code: np.ndarray) -> dict[str, Any]:
     """Arguments of `machines.train` for machines with the soft labels of `est`."""
-    near = neighbourhood(sample, sample.n_classes, est.n_neighbors, getattr(est, "bandwidth", None))
-    return {"soft": near.soft_labels(code, est.among, est.reading), "labels": soft_words(est)}
+    near, read = neighbourhood(sample, est.n_neighbors, getattr(est, "bandwidth", None)), READINGS[est.reading]
+
+    def soft(t: int, rows: np.ndarray, sign: np.ndarray) -> np.ndarray:
+        return read(2 * near.posterior(code[t], rows, est.among) - 1, sign)  # Eq. 2
+
+    return {"soft": soft, "labels": soft_words(est)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

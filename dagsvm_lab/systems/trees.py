@@ -6,30 +6,34 @@ goes to both children. Only the machines that the tree uses are kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.spatial.distance import squareform
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from ..graphs import DecisionGraph
-from ..machines import pair_code, pair_index
+from ..machines import pair_index
 from .base import BankClassifier, Sample
 from .declared import Count, Seed
 from .posterior import soft_special, soft_words
 
-PAIRS = ("centre", "fisher", "closest", "random")
 
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """A node's training rows, sorted by class, and its classes."""
+class Group(NamedTuple):
+    """A node's training rows, sorted by class, its classes, and how many rows each has."""
 
     rows: np.ndarray
     classes: np.ndarray
-    counts: np.ndarray = field(repr=False)
+    counts: np.ndarray
+
+
+def group_of(rows: np.ndarray, codes: np.ndarray) -> Group:
+    """The group of these rows, of classes `codes[rows]`."""
+    return Group(rows, *np.unique(codes[rows], return_counts=True))
 
 
 class Geometry:
@@ -146,9 +150,6 @@ class BinaryTreeSVC(TreeClassifier):
         if self.retrain and sample.bank is not None and sample.bank.kernels:
             raise ValueError(f"{type(self).__name__} cannot be fitted over this bank: retrain=True needs one kernel")
 
-    def _code(self, sample: Sample) -> np.ndarray:
-        return pair_code(sample.n_classes)
-
     def _labels_kind(self) -> str:
         return soft_words(self) if self.posterior else "hard"
 
@@ -156,7 +157,7 @@ class BinaryTreeSVC(TreeClassifier):
         return soft_special(self, sample, code) if self.posterior else {}
 
     def _study(self, sample: Sample) -> None:
-        graph = self.grow(sample, self._trained(sample))
+        graph = self._grown(sample, self._trained(sample))
         self._keep(self._retrained(sample, graph) if self.retrain else graph)
 
     def _retrained(self, sample: Sample, graph: DecisionGraph) -> DecisionGraph:
@@ -176,29 +177,16 @@ class BinaryTreeSVC(TreeClassifier):
         nodes = machine, graph.left, graph.right, graph.label, graph.possible
         return DecisionGraph.from_arrays(*nodes, n_machines=len(code))
 
-    def grow(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
-        """The tree over all pairs, from their outputs f on the sample's rows: many trees can share one bank.
-
-        Parameters
-        ----------
-        sample : Sample
-            Checked training data.
-        f : ndarray of shape (n_samples, n_machines)
-            Outputs of all pairs' machines.
-
-        Returns
-        -------
-        graph : DecisionGraph
-            The whole tree.
-        """
+    def _grown(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
+        """The tree over all pairs, from their outputs f on the sample's rows."""
         codes, mass, geometry, n = sample.codes, sample.mass, Geometry(sample), sample.n_classes
         rng = check_random_state(self.random_state)
         groups: dict[Any, Group] = {}
 
         def group(rows: np.ndarray) -> Any:
-            classes, counts = np.unique(codes[rows], return_counts=True)
-            key = frozenset(classes.tolist()) if self.routing == "classes" else len(groups)
-            groups.setdefault(key, Group(rows, classes, counts))
+            new = group_of(rows, codes)
+            key = frozenset(new.classes.tolist()) if self.routing == "classes" else len(groups)
+            groups.setdefault(key, new)
             return key
 
         def rule(key: Any) -> tuple:
@@ -210,7 +198,7 @@ class BinaryTreeSVC(TreeClassifier):
             sides = self._route(f[here.rows, t], codes[here.rows], mass[here.rows], i, j)
             return "node", t, *(group(here.rows[side]) for side in sides)
 
-        root = group(counted(codes, mass))
+        root = group(sample.by_class)
         return DecisionGraph(root, rule, lambda key: groups[key].classes, n_classes=n, n_machines=f.shape[1],
                              max_nodes=self.max_nodes).grow()  # fmt: skip
 
@@ -230,9 +218,7 @@ class BinaryTreeSVC(TreeClassifier):
                 chosen = np.array([upper[0][best], upper[1][best]])
         return tuple(int(c) for c in np.sort(group.classes[chosen]))
 
-    def _route(
-        self, f: np.ndarray, codes: np.ndarray, mass: np.ndarray, i: int, j: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _route(self, f: np.ndarray, codes: np.ndarray, mass: np.ndarray, i: int, j: int) -> tuple:
         """Which samples go left and which go right; i's own all go right, j's all left."""
         right, left = f >= -self.band, f < self.band
         right[codes == i], left[codes == i] = True, False
@@ -310,24 +296,19 @@ class DecisionTreeSVC(TreeClassifier):
         if self.separate == "one":
             alone = group[int(np.argmax(d.min(axis=1)))]
             return frozenset([alone]), frozenset(group) - {alone}
-        parts = [[k] for k in range(len(group))]
-        while len(parts) > 2:
-            gap = {(a, b): d[np.ix_(parts[a], parts[b])].min() for a in range(len(parts)) for b in range(a)}
-            a, b = min(gap, key=gap.get)
-            parts[b] += parts.pop(a)
-        first, second = (frozenset(group[k] for k in part) for part in parts)
-        return first, second
+        cluster = cut_tree(linkage(squareform(d, checks=False), "single"), 2).ravel()
+        first = frozenset(np.array(group)[cluster == cluster[0]].tolist())
+        return first, frozenset(group) - first
 
 
 def class_distances(sample: Sample, kind: str) -> np.ndarray:
     """Distances between class means; for "mahalanobis" the larger of those in either class's covariance."""
-    X, rows = sample.X, counted(sample.codes, sample.mass)
-    classes, counts = np.unique(sample.codes[rows], return_counts=True)
+    X, group = sample.X, group_of(sample.by_class, sample.codes)
     if kind == "euclidean":
-        return np.sqrt(squared_distances(Geometry(sample)(Group(rows, classes, counts))[0]))
+        return np.sqrt(squared_distances(Geometry(sample)(group)[0]))
     if sample.kernel.name == "precomputed":
         raise ValueError("distance='mahalanobis' needs inputs, not a precomputed kernel")
-    groups = [rows[sample.codes[rows] == c] for c in classes]
+    groups = np.split(group.rows, np.cumsum(group.counts)[:-1])
     means = np.array([np.average(X[g], axis=0, weights=sample.mass[g]) for g in groups])
     spread = [np.atleast_2d(np.cov(X[g].T, bias=True, aweights=sample.mass[g])) for g in groups]
     ridge = 1e-6 * max(np.mean([np.trace(S) for S in spread]) / X.shape[1], 1e-12) * np.eye(X.shape[1])
@@ -335,9 +316,3 @@ def class_distances(sample: Sample, kind: str) -> np.ndarray:
     difference = means[:, None] - means[None]
     own = np.einsum("abi,aij,abj->ab", difference, inverse, difference)
     return np.sqrt(np.maximum(own, own.T))
-
-
-def counted(codes: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Rows that count, sorted by class."""
-    rows = np.argsort(codes, kind="stable")
-    return rows[mass[rows] > 0]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graphs import Ballot, summed, votes, won
-from ..machines import pair_code
-from .base import BankClassifier, Sample
+from .base import BankClassifier
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,9 +33,6 @@ class MaxWinsSVC(BankClassifier):
 
     break_ties: bool = False
     scale_pairs: bool = False
-
-    def _code(self, sample: Sample) -> np.ndarray:
-        return pair_code(sample.n_classes)
 
     def _make_graph(self) -> Ballot:
         return Ballot(self.machines_.code, votes, None if self.break_ties else won, by_sign=not self.break_ties)
@@ -68,11 +64,6 @@ class AndGateSVC(MaxWinsSVC):
     unclassified_label : object, default=None
         Answer for unclassified rows; None gives the class with the largest summed margin instead.
 
-    Attributes
-    ----------
-    unclassified_share_ : float
-        Share of the training rows that are unclassified.
-
     Examples
     --------
     >>> from dagsvm_lab import AndGateSVC
@@ -82,11 +73,6 @@ class AndGateSVC(MaxWinsSVC):
     """
 
     unclassified_label: Any = None
-
-    _saved = ("unclassified_share_",)
-
-    def _study(self, sample: Sample) -> None:
-        self.unclassified_share_ = float(np.average(self._unclassified(sample.X), weights=sample.mass))
 
     def _make_graph(self) -> Ballot:
         return Ballot(self.machines_.code, accepted)
