@@ -20,8 +20,6 @@ from scipy import sparse
 
 from .outputs import Unsure, Walker
 
-Rule = Callable[[Any], tuple]
-Ask = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -45,13 +43,10 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
     summed over the path. Rows that share a path are counted once.
     """
     visited = paths.astype(bool).toarray()
-    keys = np.packbits(visited, axis=1)
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    uses = sparse.csr_matrix((np.ones(coef.nnz), coef.indices, coef.indptr), shape=coef.shape)
-    distinct = sparse.csr_matrix(visited[first].astype(float)) @ uses
-    unique = np.diff(distinct.tocsr().indptr)[inverse.ravel()]
-    summed = paths.astype(float) @ np.diff(coef.indptr)
-    return Cost(np.asarray(paths.sum(axis=1), dtype=int).ravel(), unique.astype(int), np.rint(summed).astype(int))
+    _, first, inverse = np.unique(np.packbits(visited, axis=1), axis=0, return_index=True, return_inverse=True)
+    vectors = sparse.csr_matrix(visited[first]) @ coef.astype(bool)  # those of each different path
+    unique, summed = np.diff(vectors.indptr)[inverse.ravel()], paths.astype(int) @ np.diff(coef.indptr)
+    return Cost(*(count.astype(int) for count in (paths.getnnz(axis=1), unique, summed)))
 
 
 class Graph:
@@ -97,7 +92,7 @@ class DecisionGraph(Graph):
     array([0, 1])
     """
 
-    def __init__(self, root: Hashable, rule: Rule, members: Callable[[Any], Iterable[int]], *,
+    def __init__(self, root: Hashable, rule: Callable[[Any], tuple], members: Callable[[Any], Iterable], *,
                  n_classes: int, n_machines: int, max_nodes: int = 1_000_000) -> None:  # fmt: skip
         self.n_classes, self.n_machines, self.max_nodes = n_classes, n_machines, max_nodes
         self._rule, self._members = rule, members
@@ -175,7 +170,7 @@ class DecisionGraph(Graph):
 
     machines_used = property(lambda self: np.unique(self.machine[self.machine >= 0]), doc="Machines at nodes, sorted.")
 
-    def steps(self, n: int, ask: Ask) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    def steps(self, n: int, ask: Callable) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Walk n rows down the graph, one layer at a time.
 
         Parameters
@@ -272,7 +267,7 @@ class Code(np.ndarray):
         return words, -np.asarray(words.minimum(0).sum(axis=1))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Ballot(Graph):
     """The flat graph: all machines of the coding matrix `code` are asked, and `decode(f, code)` scores each class.
 
@@ -285,7 +280,7 @@ class Ballot(Graph):
     by_sign: bool = False  # whether the signs of f alone settle the election
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "code", np.asarray(self.code).view(Code))
+        self.code = np.asarray(self.code).view(Code)
 
     n_machines = property(lambda self: len(self.code), doc="Number of machines, all of which are asked.")
     machines_used = property(lambda self: np.arange(len(self.code)), doc="All machines.")
