@@ -221,7 +221,7 @@ def train(X, codes, code, kernel, C=1.0, *, weight=None, soft=None, labels="hard
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
     """The Bank with these coefficients (machines x rows of X), its fields that no row knows given as `more`."""
-    support, column = np.unique(coef.indices, return_inverse=True)
+    support, column = np.unique(coef.indices.astype(int), return_inverse=True)
     coef = csr_matrix((coef.data, column, coef.indptr), shape=(coef.shape[0], len(support)))
     vectors = None if kernel.name == "precomputed" else X[support]
     of_rows = dict(support=support, support_class=codes[support], vectors=vectors, n_inputs=X.shape[1])
