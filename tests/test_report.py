@@ -14,9 +14,8 @@ from dagsvm_lab.report.tables import SIGNS, Table, matrix
 
 @pytest.fixture
 def paper(monkeypatch):
-    monkeypatch.setattr(
-        v, "published", lambda name: pd.DataFrame({"set": ["a", "b"], "error": [2.0, 5.0], "n": [10, 20]})
-    )
+    printed = pd.DataFrame({"set": ["a", "b"], "error": [2.0, 5.0], "n": [10, 20]})
+    monkeypatch.setattr(v, "published", lambda name: printed)
     p = Paper("09_test1999", "Tester, Other 1999")
 
     @p.claim("path", place="1", text="paths have N - 1 nodes")
@@ -46,14 +45,8 @@ def paper(monkeypatch):
     p.uncheckable("clock", place="6", text="fast", reason="their machine is gone")
     common = dict(place="Table 1", published="x", keys=["set"])
     p.cells("t1", table="t1", columns={"error": ("error", 100), "n": ("count",)}, **common)
-    p.cells(
-        "t1",
-        table="t2",
-        columns={"error": ("error", 100)},
-        reading=INFERRED,
-        fitted=lambda key, column: key == ("b",),
-        **common,
-    )
+    inferred = dict(reading=INFERRED, fitted=lambda key, column: key == ("b",))
+    p.cells("t1", table="t2", columns={"error": ("error", 100)}, **inferred, **common)
     return p
 
 
@@ -94,12 +87,8 @@ def test_rows_hold_both_readings_of_a_cell(paper, folder):
     rows = pd.DataFrame(paper.rows(Tables(folder))).fillna("").set_index("id")
     assert rows.loc["t1/a/error", ["verdict", "inferred_verdict"]].tolist() == [v.REPRODUCED, v.REPRODUCED]
     assert rows.loc["t1/b/error", ["verdict", "inferred_verdict"]].tolist() == [v.NOT_REPRODUCED, v.FITTED]
-    assert rows.loc["t1/b/n", ["published", "measured", "verdict", "inferred_verdict"]].tolist() == [
-        "20",
-        "30",
-        v.NOT_REPRODUCED,
-        "",
-    ]
+    n = rows.loc["t1/b/n", ["published", "measured", "verdict", "inferred_verdict"]]
+    assert n.tolist() == ["20", "30", v.NOT_REPRODUCED, ""]
     assert rows.loc["ratio", ["measured", "inferred"]].tolist() == ["1.1", "2.1"]
 
 
@@ -124,14 +113,14 @@ def test_the_tally_counts_every_word_once(paper, folder, monkeypatch):
     assert "5 statements and 4 table cells" in sc.sentence(card)
 
 
-def test_the_command_writes_what_it_counts_and_sees_what_is_stale(paper, folder, monkeypatch, capsys):
+def test_the_command_writes_what_it_counts(paper, folder, monkeypatch, capsys):
     del paper.claims["misspelt"]
     monkeypatch.setattr(sc, "papers", lambda: {paper.key: paper})
     readme = folder / "README.md"
     readme.write_text("before\n<!-- scorecard -->\nold\n<!-- /scorecard -->\nafter\n")
-    assert sc.main(check=True, root=folder) == 1
-    assert sc.main(root=folder) == 0
-    assert sc.main(check=True, root=folder) == 0
+    assert sc.main(folder) == 0
+    for path, whole in sc.texts(sc.scorecard(folder / "figures"), folder).items():
+        assert path.read_text(encoding="utf-8") == whole
     text = readme.read_text()
     assert text.startswith("before") and text.endswith("after\n") and "Tester" in text and "old" not in text
     assert {p.name for p in (folder / "figures").iterdir()} == {"scorecard.csv", "scorecard.md", "scorecard.svg"}
@@ -139,9 +128,8 @@ def test_the_command_writes_what_it_counts_and_sees_what_is_stale(paper, folder,
 
 
 def test_a_table_is_shown_as_text_and_html_with_marked_verdicts():
-    df = pd.DataFrame(
-        {"data_set": ["a<b", "c"], "error": [1.234, np.nan], "rows": [3, 40], "verdict": ["close", "fitted"]}
-    )
+    columns = {"data_set": ["a<b", "c"], "error": [1.234, np.nan], "rows": [3, 40], "verdict": ["close", "fitted"]}
+    df = pd.DataFrame(columns)
     shown = Table(df, precision={"error": 1}, caption="T")
     lines = repr(shown).splitlines()
     assert lines[0] == "T" and lines[1].split() == ["data_set", "error", "rows", "verdict"]
@@ -152,15 +140,11 @@ def test_a_table_is_shown_as_text_and_html_with_marked_verdicts():
 
 
 def test_matrix_has_the_papers_layout():
-    long = pd.DataFrame(
-        [
-            ("a", "x", "error", 1.0, 1.04, v.REPRODUCED),
+    rows = [("a", "x", "error", 1.0, 1.04, v.REPRODUCED),
             ("a", "y", "error", 2.0, 9.0, v.NOT_REPRODUCED),
-            ("b", "x", "error", 3.0, np.nan, v.NOT_AVAILABLE),
-        ],
-        columns=["set", "method", "quantity", "published", "measured", "verdict"],
-    )
-    wide = matrix(long, "set", {"error": 1})
+            ("b", "x", "error", 3.0, np.nan, v.NOT_AVAILABLE)]  # fmt: skip
+    long = pd.DataFrame(rows, columns=["set", "method", "quantity", "published", "measured", "verdict"])
+    wide = matrix(long, ["set"], {"error": 1})
     assert wide.columns.tolist() == ["set", "x error", "y error"]
     assert wide.iloc[0].tolist() == ["a", f"1 (1) {SIGNS[v.REPRODUCED]}", f"9 (2) {SIGNS[v.NOT_REPRODUCED]}"]
     assert wide.iloc[1, 2] == ""

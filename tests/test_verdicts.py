@@ -36,17 +36,9 @@ def test_accuracy_words():
 
 @pytest.mark.parametrize(
     ("measured", "word"),
-    [
-        (105, "reproduced"),
-        (95, "reproduced"),
-        (105.01, "close"),
-        (115, "close"),
-        (85, "close"),
-        (84.99, "not reproduced"),
-        (float("nan"), "not available here"),
-        (None, "not available here"),
-    ],
-)
+    [(105, "reproduced"), (95, "reproduced"), (105.01, "close"), (115, "close"), (85, "close"),
+     (84.99, "not reproduced"), (float("nan"), "not available here"), (None, "not available here")],
+)  # fmt: skip
 def test_count_words_and_their_boundaries(measured, word):
     assert v.count_verdict(100, measured) == word
 
@@ -59,11 +51,8 @@ def test_a_boundary_is_inside_whatever_its_last_bit(unit):
 
 def test_other_words():
     assert v.count_verdict(0, 0) == "reproduced" and v.count_verdict(0, 1) == "not reproduced"
-    assert [v.claim_verdict(x) for x in (True, False, None)] == [
-        "reproduced",
-        "not reproduced",
-        "not available here",
-    ]
+    words = ["reproduced", "not reproduced", "not available here"]
+    assert [v.claim_verdict(x) for x in (True, False, None)] == words
     assert v.judge(("exact",), 45, 45) == "reproduced"
     assert v.judge(("exact",), 72.5, 72.54, digits=1) == "reproduced"
     assert v.judge(("exact",), 565893, 565892) == "close"
@@ -81,26 +70,20 @@ def test_decimals_are_those_of_the_column():
 
 
 def test_compare_gives_a_row_for_every_published_cell():
-    table = pd.DataFrame(
-        {"set": ["a", "b", "c"], "acc": [90.0, 80.5, 70.0], "svs": [100, None, 50], "n": [200, 200, 200]}
-    )
+    columns = {"set": ["a", "b", "c"], "acc": [90.0, 80.5, 70.0], "svs": [100, None, 50], "n": [200, 200, 200]}
+    table = pd.DataFrame(columns)
     mine = pd.DataFrame({"set": ["a", "b"], "acc": [91.0, 60.0], "svs": [110.0, 7.0]})
     rules = {"acc": ("accuracy", "n"), "svs": ("count",)}
-    long = v.compare(table, mine, "set", rules)
+    long = v.compare(table, mine, ["set"], rules)
     assert list(long.columns) == ["set", "quantity", "published", "measured", "verdict"]
     got = dict(zip(long["set"] + " " + long["quantity"], long["verdict"], strict=True))
-    assert got == {
-        "a acc": "reproduced",
-        "a svs": "close",
-        "b acc": "not reproduced",
-        "c acc": "not available here",
-        "c svs": "not available here",
-    }
+    assert got == {"a acc": "reproduced", "a svs": "close", "b acc": "not reproduced",
+                   "c acc": "not available here", "c svs": "not available here"}  # fmt: skip
     by_name = v.compare(table, mine, ["set"], {"acc": ("accuracy", {"a": 200})})
     assert list(by_name["verdict"]) == ["reproduced", "not available here", "not available here"]
-    assert set(v.compare(table, None, "set", rules)["verdict"]) == {"not available here"}
+    assert set(v.compare(table, None, ["set"], rules)["verdict"]) == {"not available here"}
     with pytest.raises(ValueError, match="told apart"):
-        v.compare(table, pd.concat([mine, mine]), "set", rules)
+        v.compare(table, pd.concat([mine, mine]), ["set"], rules)
 
 
 def test_published_tables_equal_the_originals():

@@ -101,13 +101,19 @@ class Claim:
             word = v.judge(self.rule, self.published, float(found), digits)
             return Outcome(word, v.number(found, digits + 1))
         if isinstance(found, pd.Series):
-            word, text = v.claim_verdict(bool(found.all()) if len(found) else None), f"{found.sum()} of {len(found)}"
-            return Outcome(v.BY_DEFINITION if self.kind == "definition" and word == v.REPRODUCED else word, text)
-        if not isinstance(found, bool | np.bool_ | None):
+            holds, text = bool(found.all()) if len(found) else None, f"{found.sum()} of {len(found)}"
+        elif isinstance(found, bool | np.bool_ | None):
+            holds, text = found, {True: "holds", False: "does not hold", None: ""}[found]
+        else:
             raise TypeError(f"{self.id}: a claim without a published number is true or false, not {found!r}")
-        word = v.claim_verdict(found)
-        text = {v.REPRODUCED: "holds", v.NOT_REPRODUCED: "does not hold"}.get(word, "")
-        return Outcome(v.BY_DEFINITION if self.kind == "definition" and word == v.REPRODUCED else word, text)
+        return Outcome(v.BY_DEFINITION if holds and self.kind == "definition" else v.claim_verdict(holds), text)
+
+    def row(self, tables: Tables) -> dict[str, str]:
+        """Return the claim's row of the scorecard, both readings side by side."""
+        first, second = self.judge(tables), self.judge(tables, INFERRED)
+        about = dict(id=self.id, place=self.place, kind=self.kind, statement=self.text)
+        about |= dict(published=v.number(self.published, 12), measured=first.text, verdict=first.word)
+        return about | dict(inferred=second.text, inferred_verdict=second.word)
 
 
 @dataclass(frozen=True)
@@ -118,19 +124,24 @@ class Cells:
     """
 
     id: str
-    place: str
     printed: pd.DataFrame
+    place: str
     table: str
-    keys: tuple[str, ...]
+    keys: Sequence[str]
     columns: dict[str, Sequence]
     reading: str = WRITTEN
     fitted: Callable[[tuple, str], bool] | None = None
+
+    @property
+    def digits(self) -> dict[str, int]:
+        """The decimals that each column was printed with."""
+        return {column: v.decimals(self.printed[column].dropna()) for column in self.columns}
 
     def against(self, measured: pd.DataFrame | None) -> pd.DataFrame:
         """Compare with a measured table: a row a cell, its name, keys, quantity, published, measured, verdict."""
         if measured is not None and not {*self.keys} <= {*measured.columns}:
             raise ValueError(f"{self.table}: its rows need {', '.join(self.keys)}")
-        found = v.compare(self.printed, measured, list(self.keys), self.columns)
+        found = v.compare(self.printed, measured, self.keys, self.columns)
         if self.fitted is not None:
             marked = [self.fitted(tuple(row[k] for k in self.keys), row["quantity"]) for _, row in found.iterrows()]
             found.loc[marked, "verdict"] = v.FITTED
@@ -164,29 +175,21 @@ class Paper:
         body = lambda tables: Outcome(v.NOT_CHECKABLE, reason)  # noqa: E731
         return self._add(Claim(id, place, text, kind="uncheckable", bodies={WRITTEN: body}))
 
-    def cells(self, id: str, *, place: str, published: str, table: str, keys: Sequence[str], columns: dict,
-              reading: str = WRITTEN, where: str | None = None, fitted=None) -> Cells:  # fmt: skip
-        """State a table whose cells are judged; call it again with the same id for another reading."""
-        if reading not in (WRITTEN, INFERRED):
-            raise ValueError(f"a reading is {WRITTEN!r} or {INFERRED!r}, not {reading!r}")
+    def cells(self, id: str, published: str, where: str | None = None, **about) -> None:
+        """State a published table whose cells are judged: fields of `Cells`. Say it again for another reading."""
         printed = v.published(published)
-        printed = printed if where is None else printed.query(where, engine="python")
-        made = Cells(id, place, printed, table, tuple(keys), columns, reading, fitted)
+        made = Cells(id, printed.query(where, engine="python") if where else printed, **about)
+        if made.reading not in (WRITTEN, INFERRED):
+            raise ValueError(f"a reading is {WRITTEN!r} or {INFERRED!r}, not {made.reading!r}")
         self.tables.append(made)
-        return made
 
     def rows(self, tables: Tables) -> Iterator[dict]:
         """Yield the scorecard's rows: a claim or a cell each, both readings side by side."""
-        for c in self.claims.values():
-            first, second = c.judge(tables), c.judge(tables, INFERRED)
-            about = dict(id=c.id, place=c.place, kind=c.kind, statement=c.text, published=v.number(c.published, 12))
-            yield about | dict(
-                measured=first.text, verdict=first.word, inferred=second.text, inferred_verdict=second.word
-            )
+        yield from (claim.row(tables) for claim in self.claims.values())
         found: dict[str, dict] = {}
         for spec in self.tables:
             mine = ("measured", "verdict") if spec.reading == WRITTEN else ("inferred", "inferred_verdict")
-            digits = {column: v.decimals(spec.printed[column].dropna()) for column in spec.columns}
+            digits = spec.digits
             for cell in spec.against(tables.get(spec.table)).to_dict("records"):
                 column = cell["quantity"]
                 name = "/".join([spec.id, *(str(cell[k]) for k in spec.keys), column])

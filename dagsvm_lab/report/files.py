@@ -10,8 +10,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-class ProjectError(RuntimeError):
-    """Something needs the project's own folder, and this is not it; the message is one sentence."""
+class CommandError(ValueError):
+    """A command that makes no sense: a parameter, notebook or folder that is not there or of another kind."""
 
 
 def checkout() -> Path | None:
@@ -26,10 +26,10 @@ def checkout() -> Path | None:
 
 
 def project_root() -> Path:
-    """Return the project's folder; without one, raise a `ProjectError` that says what to do."""
+    """Return the project's folder; without one, raise a `CommandError` that says what to do."""
     if found := checkout():
         return found
-    raise ProjectError("this needs the project's notebooks: go to a checkout of dagsvm_lab and try again there")
+    raise CommandError("this needs the project's notebooks: go to a checkout of dagsvm_lab and try again there")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:

@@ -19,20 +19,25 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from .claims import INFERRED, Paper, Tables, papers
+from .claims import Paper, Tables, papers
 from .files import checkout, code_digest, project_root, write_atomically, write_json
 from .tables import matrix, show
-from .verdicts import decimals, number
+from .verdicts import number
 
 __all__ = ["Record", "project_root"]
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
 PROFILES = ("quick", "full")
 SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
+HEADS = {"statement": "claim", "place": "place", "published": "published", "measured": "measured",
+         "verdict": "as written", "inferred": "measured, inferred", "inferred_verdict": "as inferred"}  # fmt: skip
 
 
 class Record:
@@ -100,8 +105,6 @@ class Record:
 
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
-        import pandas as pd
-
         path = self.committed / f"{name}.csv"
         return pd.read_csv(path) if path.is_file() else None
 
@@ -117,16 +120,8 @@ class Record:
 
     def claims(self, *ids: str) -> None:
         """Show these claims of the paper: its words, the number, and the verdict in either reading."""
-        import pandas as pd
-
-        rows = []
-        for id in ids:
-            claim = self.paper.claims[id]
-            first, second = claim.judge(self.tables), claim.judge(self.tables, INFERRED)
-            rows.append({"claim": claim.text, "place": claim.place, "published": number(claim.published, 12),
-                         "measured": first.text, "as written": first.word, "measured, inferred": second.text,
-                         "as inferred": second.word})  # fmt: skip
-        table = pd.DataFrame(rows)
+        rows = pd.DataFrame([self.paper.claims[id].row(self.tables) for id in ids])
+        table = rows.drop(columns=["id", "kind"]).rename(columns=HEADS)[list(HEADS.values())]
         show(table.loc[:, (table != "").any() | table.columns.isin(["claim", "as written"])])
 
     def cells(self, id: str, layout: str = "long", reading: str | None = None) -> None:
@@ -136,11 +131,10 @@ class Record:
             raise KeyError(f"{self.key} has no table of cells {id!r}")
         for spec in specs:
             judged, fresh = (spec.against(t.get(spec.table)) for t in (self.tables, Tables(self.folder)))
-            caption = f"{spec.place}, {spec.reading}"
-            digits = {column: decimals(spec.printed[column].dropna()) for column in spec.columns}
+            caption, digits = f"{spec.place}, {spec.reading}", spec.digits
             if layout in ("matrix", "rows"):
-                said = f"{caption}: measured (published)"
-                show(matrix(judged, spec.keys[0] if layout == "matrix" else spec.keys, digits), caption=said)
+                index = spec.keys[:1] if layout == "matrix" else spec.keys
+                show(matrix(judged, index, digits), caption=f"{caption}: measured (published)")
                 continue
             judged = judged.rename(columns={"measured": "recorded"})
             judged.insert(len(judged.columns) - 1, "fresh", fresh["measured"])
@@ -151,8 +145,6 @@ class Record:
 
     def summary(self) -> None:
         """Show what came of the paper: this notebook's rows of the scorecard, counted and drawn."""
-        import pandas as pd
-
         from .scorecard import COLUMNS, draw, tally
 
         card = pd.DataFrame({"paper": self.key, **row} for row in self.paper.rows(self.tables))
@@ -162,25 +154,14 @@ class Record:
 
     def close(self, datasets: Iterable = ()) -> None:
         """Write run.json: parameters, versions, seconds, and a digest of code and data."""
-        self.datasets = {name: digest for name, digest in map(_identity, datasets)}
+        self.datasets = dict(map(_identity, datasets))
         self.seconds = round(time.perf_counter() - self._start, 1)
-        write_json(
-            self.folder / "run.json",
-            {
-                "key": self.key,
-                "parameters": self.parameters,
-                "seconds": self.seconds,
-                "loops": self.loops,
-                "versions": versions(),
-                "code": code_digest(),
-                "data": self.datasets,
-            },
-        )
+        about = {"key": self.key, "parameters": self.parameters, "seconds": self.seconds, "loops": self.loops}
+        about |= {"versions": versions(), "code": code_digest(), "data": self.datasets}
+        write_json(self.folder / "run.json", about)
 
     def provenance(self):
         """A two-column DataFrame for a notebook's last cell: versions, seconds, data digests."""
-        import pandas as pd
-
         rows = {**self.parameters, "seconds": self.seconds, **versions()}
         rows |= {f"data: {name}": digest[:12] for name, digest in self.datasets.items()}
         return pd.DataFrame({"what": list(rows), "value": [str(v) for v in rows.values()]})
@@ -188,24 +169,22 @@ class Record:
 
 def _refuse_unknown_parameters() -> None:
     """Raise for a name that papermill gave this notebook and its parameters cell does not have."""
-    try:
-        from IPython import get_ipython
-    except ImportError:
-        return
-    cells = list(getattr(get_ipython(), "user_ns", {}).get("In", ()))
-    for k, cell in enumerate(cells):
-        if k and cell.startswith("# Parameters\n"):  # what papermill writes over the cell that it puts in
-            assigned = [[t.id for node in ast.walk(ast.parse(c)) if isinstance(node, (ast.Assign, ast.AnnAssign))
-                         for t in getattr(node, "targets", [getattr(node, "target", None)])]
-                        for c in (cell, cells[k - 1])]  # fmt: skip
-            if unknown := [name for name in assigned[0] if name not in assigned[1]]:
-                raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(assigned[1])}")
+    from IPython import get_ipython
+
+    for parameters, cell in pairwise(getattr(get_ipython(), "user_ns", {}).get("In", ())):
+        if cell.startswith("# Parameters\n"):  # what papermill writes over the cell that it puts in
+            given, known = _assigned(cell), _assigned(parameters)
+            if unknown := [name for name in given if name not in known]:
+                raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(known)}")
+
+
+def _assigned(code: str) -> list[str]:
+    names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
+    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
 
 
 def _png(fig, dpi: int) -> bytes:
     """Draw a figure with 128 colours: enough for lines and letters, in a third of the room."""
-    from io import BytesIO
-
     from PIL import Image
 
     out, small = BytesIO(), BytesIO()
@@ -216,10 +195,8 @@ def _png(fig, dpi: int) -> bytes:
 
 def _display(fig, alt: str) -> None:
     """Display a figure as a PNG with a text for those who cannot see it, and close it."""
-    try:
-        from IPython.display import Image, display
-    except ImportError:
-        return
+    from IPython.display import Image, display
+
     display(Image(_png(fig, 100), alt=alt))
     if hasattr(fig, "number"):  # made by pyplot
         import matplotlib.pyplot as plt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -37,31 +38,28 @@ def tally(card: pd.DataFrame) -> pd.DataFrame:
     return order.assign(paper=order["paper"].map(titles)).reset_index(drop=True)
 
 
-def main(check: bool = False, root: Path | None = None) -> int:
-    """Write figures/scorecard.* and README's table and findings; with `check`, return 1 if they are out of date."""
-    root = root or project_root()
-    figures, readme = root / "figures", root / "README.md"
-    card = scorecard(figures)
-    counts = tally(card)
-    text = {figures / "scorecard.csv": card.to_csv(index=False, lineterminator="\n")}
-    page = readme.read_text(encoding="utf-8") if readme.is_file() else ""
+def texts(card: pd.DataFrame, root: Path) -> dict[Path, str]:
+    """Return what scorecard.csv, scorecard.md and README.md, with its table and findings, should hold."""
+    figures, readme, counts = root / "figures", root / "README.md", tally(card)
+    found = {figures / "scorecard.csv": card.to_csv(index=False, lineterminator="\n"),
+             figures / "scorecard.md": _page(card, counts)}  # fmt: skip
     parts = {"scorecard": _markdown(counts), "findings": "\n".join(f"- {said}" for said in findings(figures))}
+    page = readme.read_text(encoding="utf-8")
     for name, part in parts.items():
-        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        if begin in page and end in page:
-            page = f"{page.partition(begin)[0]}{begin}\n{part}\n{end}{page.partition(end)[2]}"
-            text[readme] = page
-        else:
-            print(f"README.md has no {begin} ... {end}: this part is not written")
-    if check:
-        stale = [path for path, new in text.items() if not path.is_file() or path.read_text("utf-8") != new]
-        print("".join(f"{path.name} is out of date: run dagsvm-lab scorecard\n" for path in stale), end="")
-        return int(bool(stale))
-    text[figures / "scorecard.md"] = _page(card, counts)
-    for path, new in text.items():
-        write_atomically(path, lambda part, new=new: part.write_text(new, encoding="utf-8", newline="\n"))
+        page = re.sub(f"(?<=<!-- {name} -->\n).*?(?=\n<!-- /{name} -->)", lambda _, part=part: part, page, flags=re.S)
+    return found | {readme: page}
+
+
+def main(root: Path | None = None) -> int:
+    """Write figures/scorecard.* and README's table and findings; say what they count."""
     from matplotlib import rc_context
 
+    root = root or project_root()
+    figures = root / "figures"
+    card = scorecard(figures)
+    counts = tally(card)
+    for path, text in texts(card, root).items():
+        write_atomically(path, lambda part, text=text: part.write_text(text, encoding="utf-8", newline="\n"))
     with rc_context({"svg.hashsalt": "scorecard"}):
         write_atomically(figures / "scorecard.svg", lambda part: draw(counts).savefig(part, metadata={"Date": None}))
     print(_markdown(counts))

@@ -21,73 +21,64 @@ class Table:
 
     def __init__(self, df: pd.DataFrame, precision: int | Mapping[str, int] = 2, caption: str | None = None) -> None:
         named = any(name is not None for name in df.index.names)
-        self.df, self.precision, self.caption = df.reset_index() if named else df, precision, caption
-        self.cells = {name: [self._text(name, x) for x in self.df[name].tolist()] for name in self.df.columns}
-
-    def _text(self, column: str, value) -> str:
-        if isinstance(value, list | tuple) or not (missing(value) or value == ""):
-            if not isinstance(value, float):
-                return f"{SIGNS[value]} {value}" if isinstance(value, str) and value in SIGNS else str(value)
-            digits = self.precision if isinstance(self.precision, int) else self.precision.get(column, 2)
-            return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus sign on a zero
-        return "-"
-
-    def _numeric(self, name: str) -> bool:
-        return all(text == "-" or text.removeprefix("-").replace(".", "", 1).isdecimal() for text in self.cells[name])
+        df, self.caption = df.reset_index() if named else df, caption
+        digits = dict.fromkeys(df, precision) if isinstance(precision, int) else precision
+        self.cells = {name: [_text(x, digits.get(name, 2)) for x in df[name].tolist()] for name in df}
+        self.side = {name: "right" if all(map(_is_number, cells)) else "left" for name, cells in self.cells.items()}
 
     def __repr__(self) -> str:
         columns = []
         for name, cells in self.cells.items():
             width = max(map(len, [str(name), *cells]))
-            pad = str.rjust if self._numeric(name) else str.ljust
+            pad = str.rjust if self.side[name] == "right" else str.ljust
             columns.append([pad(cell, width) for cell in (str(name), *cells)])
         lines = ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
         return "\n".join([self.caption, *lines] if self.caption else lines)
 
     def _repr_html_(self) -> str:
-        def cell(name: str, text: str) -> str:
-            word = BY_SIGN.get(text[:1]) or BY_SIGN.get(text[-1:])
-            if word and len(text) > 1:
-                text = (
-                    f'<span style="color:{INKS[word]};background:{PAPERS[word]};padding:0 .3em">{escape(text)}</span>'
-                )
-            else:
-                text = escape(text)
-            return f'<td style="text-align:{"right" if self._numeric(name) else "left"}">{text}</td>'
-
-        heads = "".join(
-            f'<th scope="col" style="text-align:{"right" if self._numeric(name) else "left"}">'
-            f"{escape(str(name).replace('_', ' '))}</th>"
-            for name in self.cells
-        )
-        rows = [
-            "<tr>" + "".join(cell(name, text) for name, text in zip(self.cells, line, strict=True)) + "</tr>"
-            for line in zip(*self.cells.values(), strict=True)
+        aligned = {name: f'style="text-align:{side}"' for name, side in self.side.items()}
+        heads = [f'<th scope="col" {a}>{escape(str(name).replace("_", " "))}</th>' for name, a in aligned.items()]
+        columns = [
+            [f"<td {aligned[name]}>{_marked(cell)}</td>" for cell in cells] for name, cells in self.cells.items()
         ]
+        rows = [f"<tr>{''.join(line)}</tr>" for line in zip(*columns, strict=True)]
         caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        body = "\n".join([f"<thead><tr>{heads}</tr></thead>", "<tbody>", *rows, "</tbody>"])
-        label = escape(self.caption or "table", quote=True)
-        return (
-            f'<div style="overflow-x:auto" tabindex="0" role="region" aria-label="{label}">'
-            f'<table class="dagsvm">{caption}\n{body}</table></div>'
-        )
+        body = "\n".join([f"<thead><tr>{''.join(heads)}</tr></thead>", "<tbody>", *rows, "</tbody>"])
+        about = f'style="overflow-x:auto" tabindex="0" role="region" aria-label="{escape(self.caption or "table")}"'
+        return f'<div {about}><table class="dagsvm">{caption}\n{body}</table></div>'
+
+
+def _text(value, digits: int) -> str:
+    if isinstance(value, str) and value:
+        return f"{SIGNS[value]} {value}" if value in SIGNS else value
+    if value == "" or pd.api.types.is_scalar(value) and missing(value):
+        return "-"
+    return f"{round(value, digits) + 0.0:.{digits}f}" if isinstance(value, float) else str(value)  # + 0.0: never -0
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.removeprefix("-").replace(".", "", 1).isdecimal()
+
+
+def _marked(text: str) -> str:
+    """Escape a cell's text; what begins or ends with a verdict's sign gets its colours."""
+    word = BY_SIGN.get(text[:1]) or BY_SIGN.get(text[-1:])
+    look = word and f"color:{INKS[word]};background:{PAPERS[word]};padding:0 .3em"
+    return f'<span style="{look}">{escape(text)}</span>' if word and len(text) > 1 else escape(text)
 
 
 def show(df: pd.DataFrame, precision: int | Mapping[str, int] = 2, caption: str | None = None) -> None:
     """Display a table: HTML where it is shown, plain text elsewhere."""
-    try:
-        from IPython.display import display
-    except ImportError:
-        display = print
+    from IPython.display import display
+
     display(Table(df, precision, caption))
 
 
-def matrix(long: pd.DataFrame, index: str | Sequence[str], digits: Mapping[str, int]) -> pd.DataFrame:
-    """Pivot judged cells to the paper's layout: "measured (published) sign", a row for each value of `index`.
+def matrix(long: pd.DataFrame, index: Sequence[str], digits: Mapping[str, int]) -> pd.DataFrame:
+    """Pivot judged cells to the paper's layout: "measured (published) sign", a row for each value of the keys `index`.
 
-    `index` is a key or several. The columns are the other keys with the quantity, in the order in which they come.
+    The columns are the other keys with the quantity, in the order in which they come.
     """
-    index = [index] if isinstance(index, str) else list(index)
     others = [c for c in long.columns if c not in (*index, "published", "measured", "verdict")]
     out: dict[tuple, dict[str, str]] = {}
     for row in long.to_dict("records"):

@@ -45,8 +45,6 @@ def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: floa
 
 def count_verdict(published: float, measured: float, near: float = 0.05, far: float = 0.15) -> str:
     """The word for a count or a ratio: reproduced within the share `near`, close within `far`."""
-    if missing(published):
-        return NOT_AVAILABLE
     return distance_verdict(published, measured, near * abs(published), far * abs(published))
 
 
@@ -75,9 +73,8 @@ def judge(rule: Sequence, published: float, measured: float, digits: int = 0) ->
     rounding = 0.5 * 10.0**-digits
     match name:
         case "accuracy" | "error":
-            n = limits[0]
-            hits = None if missing(n) else measured * n / 100
-            return accuracy_verdict(published, hits, n, rounding)
+            [n] = limits
+            return accuracy_verdict(published, None if missing(n) else measured * n / 100, n, rounding)
         case "count" | "ratio":
             return count_verdict(published, measured, *limits)
         case "points":
@@ -89,29 +86,26 @@ def judge(rule: Sequence, published: float, measured: float, digits: int = 0) ->
     raise ValueError(f"unknown rule {name!r}")
 
 
-def compare(
-    published_df: pd.DataFrame,
-    measured_df: pd.DataFrame | None,
-    keys: str | Sequence[str],
-    rules: Mapping[str, Sequence],
-) -> pd.DataFrame:
+def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence[str], rules: Mapping) -> pd.DataFrame:
     """A long table, one row a published cell: keys, quantity, published, measured, verdict.
 
     The n of an accuracy is a number, the name of a column (of either table), or a mapping from the first key.
     """
-    keys = [keys] if isinstance(keys, str) else list(keys)
-    found = {} if measured_df is None else _by_key(measured_df, keys)
-    digits = {column: decimals(published_df[column].dropna()) for column in rules}
+    mine = [] if measured is None else measured.to_dict("records")
+    found = {tuple(row[k] for k in keys): row for row in mine}
+    if len(found) != len(mine):
+        raise ValueError(f"measured rows are not told apart by {', '.join(keys)}")
+    digits = {column: decimals(printed[column].dropna()) for column in rules}
     rows = []
-    for line in published_df.to_dict("records"):
+    for line in printed.to_dict("records"):
         key = tuple(line[k] for k in keys)
         here = found.get(key, {})
         for column, (name, *limits) in rules.items():
             if missing(line[column]):
                 continue
-            if name in ("accuracy", "error") and isinstance(limits[0], str):
+            if limits and isinstance(limits[0], str):
                 limits = [here.get(limits[0], line.get(limits[0]))]
-            elif name in ("accuracy", "error") and isinstance(limits[0], Mapping):
+            elif limits and isinstance(limits[0], Mapping):
                 limits = [limits[0].get(key[0])]
             value = here.get(column)
             word = judge((name, *limits), line[column], value, digits[column])
@@ -138,10 +132,3 @@ def decimals(values: float | Iterable[float]) -> int:
 def missing(value) -> bool:
     """Whether there is no number: None or NaN."""
     return value is None or bool(pd.isna(value))
-
-
-def _by_key(df: pd.DataFrame, keys: list[str]) -> dict[tuple, dict]:
-    rows = {tuple(row[k] for k in keys): row for row in df.to_dict("records")}
-    if len(rows) != len(df):
-        raise ValueError(f"measured rows are not told apart by {', '.join(keys)}")
-    return rows
