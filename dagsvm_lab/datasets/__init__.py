@@ -83,8 +83,7 @@ def load(name: str, scaled: bool = False, **options) -> Dataset:
     if unknown := set(options) - set(reader.__code__.co_varnames[1 : reader.__code__.co_argcount]):
         raise TypeError(f"load({card.name!r}) has no option {', '.join(sorted(unknown))}")
     X, y, rows, features = reader(card, **options)
-    if scaled:
-        X = _scaled(card, X, rows["train"])
+    X = _scaled(card, X, rows["train"]) if scaled else X
     return Dataset(card.name, X, y, rows, features or tuple(f"x{j + 1}" for j in range(X.shape[1])), card)
 
 
@@ -92,9 +91,9 @@ def catalogue():
     """Return all cards as a pandas DataFrame, by name."""
     import pandas as pd
 
-    columns = ("title", "split", "inputs", "classes", "where", "licence", "done", "scaling", "source", "citation")
-    rows = [[getattr(card, column) for column in columns] for card in cards().values()]
-    return pd.DataFrame(rows, columns=columns, index=pd.Index(cards(), name="name")).rename(columns={"split": "rows"})
+    shown = ["title", "rows", "inputs", "classes", "where", "licence", "done", "scaling", "source", "citation"]
+    table = pd.DataFrame([vars(card) | {"rows": card.split} for card in cards().values()]).set_index("name")
+    return table[shown]
 
 
 def _scaled(card: Card, X: np.ndarray, n: int) -> np.ndarray:
@@ -171,26 +170,13 @@ def _artificial(card: Card, seed: int = 0, n_per_class: int = 300) -> tuple:
     return place[:, :2] + place[:, 2:] * rng.standard_normal((len(y), 2)), y, {"train": len(y)}, card.features
 
 
-def _svmguide4(card: Card) -> tuple:
-    """Return svmguide4: the file of 300 rows, then the one of 312."""
-    parts = [read_svmlight(data, card.inputs) for data in fetch_or_find(card)]
+def _fetched(card: Card) -> tuple:
+    """Return a set that is not shipped, one of its files after the other."""
+    files = fetch_or_find(card)
+    parts = [read_table(f, **card.layout) if card.layout else read_svmlight(f, card.inputs) for f in files]
     X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return X, y, card.rows, card.features
 
 
-def _poker(card: Card) -> tuple:
-    """Return Poker's training file."""
-    return *read_table(*fetch_or_find(card), **card.layout), card.rows, card.features
-
-
-READERS = {
-    "letter": _letter,
-    "covertype": _covertype,
-    "glass": _glass,
-    "heart": _heart,
-    "iris": _from_sklearn,
-    "wine": _from_sklearn,
-    "artificial": _artificial,
-    "svmguide4": _svmguide4,
-    "poker": _poker,
-}
+READERS = dict(letter=_letter, covertype=_covertype, glass=_glass, heart=_heart, artificial=_artificial)
+READERS |= dict(iris=_from_sklearn, wine=_from_sklearn, svmguide4=_fetched, poker=_fetched)

@@ -61,11 +61,9 @@ class Card:
 def cards() -> dict[str, Card]:
     """Return every card, by name."""
     entries = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
-    tuples = {
-        name: {key: tuple(e.get(key, ())) for key in ("features", "class_names", "names")}
-        for name, e in entries.items()
-    }
-    return {name: Card(name, **entry | tuples[name]) for name, entry in entries.items()}
+    for entry in entries.values():
+        entry |= {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+    return {name: Card(name, **entry) for name, entry in entries.items()}
 
 
 def shipped() -> list[Card]:

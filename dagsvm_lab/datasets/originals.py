@@ -24,7 +24,7 @@ PATIENCE = 5  # seconds to wait for a server
 LARGEST = 5_000_000  # bytes that are read from a server; the fetched sets have 0.6 MB
 
 
-def build(source: str | Path, out: str | Path | None = None, without: Iterable[str] = ()) -> dict[str, bool]:
+def build(source: str | Path, out: str | Path | None = None, without: Iterable[str] = ()) -> dict[str, str]:
     """Rebuild the shipped files from the originals.
 
     Parameters
@@ -38,12 +38,12 @@ def build(source: str | Path, out: str | Path | None = None, without: Iterable[s
 
     Returns
     -------
-    same : dict
-        For each set that was built, whether it is the file that this version ships.
+    found : dict
+        "sound" for each set that was built, if it is the file that this version ships, or what it is.
     """
     out, left_out = Path(out or FILES), {card_of(name).name for name in without}
     out.mkdir(parents=True, exist_ok=True)
-    same = {}
+    found = {}
     for card in shipped():
         path = out / card.path.name
         if card.name in left_out:
@@ -51,9 +51,9 @@ def build(source: str | Path, out: str | Path | None = None, without: Iterable[s
             continue
         data = pack(*read_originals(card, Path(source)))
         _write(path, data)
-        same[card.name] = sha256(data) == card.sha256
+        found[card.name] = "sound" if sha256(data) == card.sha256 else "NOT the file this version ships"
     _write(out / "README.md", terms().encode())
-    return same
+    return found
 
 
 def verify() -> dict[str, str]:
@@ -84,12 +84,8 @@ def read_originals(card: Card, folder: Path) -> tuple[np.ndarray, np.ndarray]:
 def fetch_or_find(card: Card) -> list[bytes]:
     """Return the files of a set that is not shipped: from the user's folder, an earlier download, or its home."""
     try:
-        return [_at_hand(card, file, digest) or _fetched(card, file, digest) for file, digest in card.originals.items()]
-    except (
-        urllib.error.URLError,
-        TimeoutError,
-        ValueError,
-    ) as error:  # no network, or a server that sends another file
+        return [_found_or_fetched(card, file, digest) for file, digest in card.originals.items()]
+    except (urllib.error.URLError, TimeoutError, ValueError) as error:  # no network, or another file than it should be
         raise DataError(
             f"{card.name} is not shipped and could not be fetched: put {' and '.join(card.originals)} from "
             f"{card.address} into a folder and set {FOLDER} to that folder."
@@ -104,12 +100,10 @@ def own_folders() -> list[Path]:
     return folders
 
 
-def _at_hand(card: Card, file: str, digest: str) -> bytes | None:
-    found = [folder / file for folder in own_folders() if (folder / file).is_file()]
-    return read_verified(found[0], digest, card.name) if found else None
-
-
-def _fetched(card: Card, file: str, digest: str) -> bytes:
+def _found_or_fetched(card: Card, file: str, digest: str) -> bytes:
+    for folder in own_folders():
+        if (folder / file).is_file():
+            return read_verified(folder / file, digest, card.name)
     if not card.address.startswith("https://"):
         raise ValueError(f"{card.address} is not https")
     with urllib.request.urlopen(card.address + file, timeout=PATIENCE) as answer:  # nosec B310
@@ -133,11 +127,9 @@ def read_svmlight(text: bytes, inputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 def read_idx(data: bytes) -> np.ndarray:
     """Return the array of bytes in an IDX file."""
-    shape = (
-        [int.from_bytes(data[4 + 4 * k : 8 + 4 * k]) for k in range(data[3])]
-        if data[:3] == b"\0\0\x08" and len(data) > 3
-        else []
-    )
+    shape = []
+    if data[:3] == b"\0\0\x08" and len(data) > 3:
+        shape = [int.from_bytes(data[4 + 4 * k : 8 + 4 * k]) for k in range(data[3])]
     start = 4 + 4 * len(shape)
     if not shape or len(data) - start != np.prod(shape, dtype=object):
         raise DataError("this is no whole IDX file of bytes.")
@@ -149,15 +141,13 @@ def read_table(text: bytes, label: str, delimiter: str | None = None, header: in
     lines = [line for line in text.decode().splitlines()[header:] if line.strip() and line[0] not in "@%"]
     if not lines:
         raise DataError("this table has no rows.")
-    at = 0 if label == "first" else -1
-    labels = [line.split(delimiter)[at].strip() for line in lines]
-    columns = np.arange(len(lines[0].split(delimiter)))
-    columns = columns[1:] if label == "first" else columns[skip:-1]
+    width = len(lines[0].split(delimiter))
+    at, columns = (0, range(1, width)) if label == "first" else (-1, range(skip, width - 1))
+    labels = np.array([line.split(delimiter)[at].strip() for line in lines])
     X = np.loadtxt(io.StringIO("\n".join(lines).replace("?", "nan")), delimiter=delimiter, usecols=columns, ndmin=2)
-    try:
-        return X, np.array(labels, np.float64).astype(np.int64)
-    except ValueError:
-        return X, np.array(labels)
+    with suppress(ValueError):  # words are labels too
+        labels = labels.astype(np.float64).astype(np.int64)
+    return X, labels
 
 
 def _unpacked(file: str, data: bytes) -> bytes:
