@@ -8,6 +8,7 @@ matrices, and exponentials.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -37,6 +38,7 @@ CACHE = 2000  # MB, for LIBSVM
 SMALL = ("iris", "wine", "glass", "vowel", "vehicle", "segment", "optdigits", "pendigits", "letter")
 GROWTH = {"rows": (100, 300, 1000, 3000, 10_000, 30_000, 60_000), "classes": (2, 5, 10, 20, 50, 100),
           "inputs": (2, 8, 32, 128, 400, 800)}  # fmt: skip
+TASKS = ("fit", "predict", "one_row")
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
@@ -61,13 +63,10 @@ def onedal() -> type | None:
 
 def measure(name: str) -> list[dict]:
     """Rows (dataset, task, seconds of every party) of one data set."""
-    d = load(name, scaled=True)
-    sigma, C = CASES[name]
+    d, (sigma, C) = load(name, scaled=True), CASES[name]
     both = dict(C=C, gamma=gamma_from_sigma(sigma))
-    X, y = d.X_train.astype(float), d.y_train
-    T = d.X_test.astype(float)
-    if len(T) > SAMPLED:
-        T = T[np.sort(np.random.default_rng(0).choice(len(T), SAMPLED, replace=False))]
+    X, y, every = d.X_train.astype(float), d.y_train, d.X_test.astype(float)
+    T = every[np.sort(np.random.default_rng(0).permutation(len(every))[:SAMPLED])]
     rows: list[dict] = []
 
     def note(task: str, **seconds: float) -> None:
@@ -85,8 +84,7 @@ def measure(name: str) -> list[dict]:
     note("predict, max wins", **predict, ours_s=best(lambda: ours.predict(T)))
     dag = DAGSVC(**both, n_jobs=2).fit(X, y)
     note("predict, dag", **predict, ours_s=best(lambda: dag.predict(T)))
-    if len(T) < len(d.X_test):
-        every = d.X_test.astype(float)
+    if len(T) < len(every):
         note("predict, dag, all test rows", ours_s=best(lambda: dag.predict(every), most=1))
     theirs = best(lambda: OneVsRestClassifier(SVC(**both, cache_size=CACHE)).fit(X, y))
     for jobs, task in ((1, "fit 1-v-r"), (2, "fit 1-v-r, 2 jobs")):
@@ -97,8 +95,7 @@ def measure(name: str) -> list[dict]:
 
 def agreement(name: str) -> tuple[float, float]:
     """(largest relative difference of dual objectives from LIBSVM's, largest violation) of some pairs at tol 1e-5."""
-    d = load(name, scaled=True)
-    sigma, C = CASES[name]
+    d, (sigma, C) = load(name, scaled=True), CASES[name]
     classes, codes = np.unique(d.y_train, return_inverse=True)
     code, worst, violation = pair_code(len(classes)), 0.0, 0.0
     for row in code[:: max(1, len(code) // PROBED)]:
@@ -132,9 +129,8 @@ def compare(X, y, T, repeats: int = 3, **settings) -> dict:
     peer, votes, dag = SVC(cache_size=CACHE, **settings), MaxWinsSVC(**settings), DAGSVC(**settings)
     row: dict[str, float] = {}
     for who, est in (("libsvm", peer), ("ours", votes)):
-        est.fit(X, y)
+        est.fit(X, y).predict(T)
         row[f"fit_{who}"] = best(lambda est=est: est.fit(X, y), 4.0, repeats)
-        est.predict(T)
         row[f"predict_{who}"] = best(lambda est=est: est.predict(T), 4.0, repeats)
     dag.fit_over(votes.machines_, X, y).predict(T[:1])
     for who, est in (("libsvm", peer), ("votes", votes), ("ours", dag)):
@@ -155,11 +151,9 @@ def small(names=SMALL, repeats: int = 15) -> pd.DataFrame:
         T = X[np.arange(1000) % len(X)]
         for C in (1.0, 100.0):
             row = compare(X, y, T, repeats if len(X) < 3000 else 3, C=C, gamma=1 / X.shape[1])
-            row |= {
-                f"{what}_ratio": row[f"{what}_ours"] / row[f"{what}_libsvm"] for what in ("fit", "predict", "one_row")
-            }
             rows.append({"dataset": name, "rows": len(X), "C": C} | row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.assign(**{f"{task}_ratio": table[f"{task}_ours"] / table[f"{task}_libsvm"] for task in TASKS})
 
 
 def made(rows: int, classes: int, inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -211,16 +205,17 @@ def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> p
 
 def peak_memory(run: Callable[[], object]) -> float:
     """MB of memory that `run` needs at its peak, above what is there before it; measured in a process of its own."""
-    try:
-        context = get_context("fork")
-    except ValueError:
+    if not hasattr(os, "fork"):
         return float("nan")
+    import resource
+
+    context, unit = get_context("fork"), 2**20 if sys.platform == "darwin" else 2**10
     here, there = context.Pipe()
 
     def child() -> None:
-        before = memory()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         run()
-        there.send(memory() - before)
+        there.send((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit)
 
     process = context.Process(target=child)
     process.start()
@@ -233,13 +228,6 @@ def peak_memory(run: Callable[[], object]) -> float:
         process.join()
 
 
-def memory() -> float:
-    """MB of this process's memory, at its peak so far."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-
-
 def judged(table: pd.DataFrame) -> pd.DataFrame:
     """`table` with ratios, peers first, and whether each target is reached."""
     table = table.reindex(columns=["dataset", "task", "libsvm_s", "onedal_s", "ours_s"])
@@ -249,10 +237,8 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     reached = table["of_libsvm"] <= table["target"]
     predicting = table["task"].str.startswith("predict") & table["of_onedal"].notna()
     reached &= ~predicting | (table["of_onedal"] <= 0.5)
-    table["reached"] = reached.map({True: "yes", False: "no"}).where(
-        table["target"].notna() & table["of_libsvm"].notna()
-    )
-    return table
+    known = table["target"].notna() & table["of_libsvm"].notna()
+    return table.assign(reached=reached.map({True: "yes", False: "no"}).where(known))
 
 
 def main(what: str = "solvers") -> int:
@@ -272,8 +258,7 @@ def main(what: str = "solvers") -> int:
         if what == "small":
             table = small()
             keep(table, "small")
-            ratios = table[["fit_ratio", "predict_ratio", "one_row_ratio"]]
-            print("geometric means:", np.exp(np.log(ratios).mean()).round(2).to_dict())
+            print("geometric means:", np.exp(np.log(table.filter(like="_ratio")).mean()).round(2).to_dict())
             return 0
         rows: list[dict] = []
         for name in CASES:

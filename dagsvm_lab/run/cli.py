@@ -4,10 +4,11 @@ import argparse
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from .. import __version__
-from ..report.files import ProjectError, checkout
+from ..report.files import CommandError, checkout
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -20,15 +21,13 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ImportError as error:  # the wheel's own requirements are those of the estimators
-        return _refuse(f"{error}; pip install 'dagsvm-lab[notebooks]' brings it", 1)
-    except ProjectError as error:
-        return _refuse(error, 2)
+        code, why = 1, f"{error}; pip install 'dagsvm-lab[notebooks]' brings it"
+    except CommandError as error:
+        code, why = 2, error
     except OSError as error:  # a full disk, a folder that cannot be written, a file that is not there
-        return _refuse(error, 1)
-    return code
-
-
-def _refuse(why: object, code: int) -> int:
+        code, why = 1, error
+    else:
+        return code
     print(f"dagsvm-lab: {why}", file=sys.stderr)
     return code
 
@@ -63,10 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("source", type=Path, metavar="SOURCE", help="folder with the originals")
     build.add_argument("--without", action="append", default=[], metavar="SET", help="leave out; repeatable")
 
-    commands.add_parser("scorecard", help="verdict on every claim of the papers").set_defaults(run=_scorecard)
+    scorecard = commands.add_parser("scorecard", help="verdict on every claim of the papers")
+    scorecard.set_defaults(run=lambda args: import_module("dagsvm_lab.report.scorecard").main())
     bench = commands.add_parser("bench", help="time our solvers against LIBSVM")
     bench.add_argument("what", choices=("solvers", "small", "growth"), nargs="?", default="solvers")
-    bench.set_defaults(run=_bench)
+    bench.set_defaults(run=lambda args: import_module("dagsvm_lab.run.bench").main(args.what))
     return parser
 
 
@@ -83,19 +83,16 @@ def _papers(args: argparse.Namespace) -> int:
     given = {name: parameters.parse_value(value) for name, value in args.parameter}
     given |= {"profile": args.profile} if args.profile else {}
     if args.refresh and (given or args.grid):
-        return _refuse("--refresh runs the notebooks at their defaults: no parameters with it", 2)
+        raise CommandError("--refresh runs the notebooks at their defaults: no parameters with it")
     out = args.out.resolve() if args.out else (checkout() or Path.cwd()) / "runs"
     threads = max(1, (os.cpu_count() or 1) // args.jobs) if args.jobs > 1 else None
     options = {"timeout": args.timeout, "threads": threads}
-    try:
-        paths = parameters.notebooks(args.only, args.notebooks)
-        points = parameters.grid_points(args.grid) if args.grid else None
-        if args.refresh:
-            jobs = [runner.Job(path, out, **options) for path in paths]
-        else:
-            jobs = parameters.plan(paths, out, given, points, **options)
-    except parameters.ParameterError as error:
-        return _refuse(error, 2)
+    paths = parameters.notebooks(args.only, args.notebooks)
+    if args.refresh:
+        jobs = [runner.Job(path, out, **options) for path in paths]
+    else:
+        points = parameters.grid_points(args.grid) if args.grid else [{}]
+        jobs = parameters.plan(paths, out, given, points, **options)
     for name in ("SIGTERM", "SIGHUP"):  # nohup's wish is kept
         if (number := getattr(signal, name, None)) and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
@@ -117,23 +114,7 @@ def _data(args: argparse.Namespace) -> int:
     if args.what == "list":
         print(datasets.list_text())
         return 0
-    if args.what == "verify":
-        found = datasets.verify()
-    else:
-        same = datasets.build(args.source, without=args.without)
-        found = {name: "sound" if is_same else "NOT the file this version ships" for name, is_same in same.items()}
+    found = datasets.verify() if args.what == "verify" else datasets.build(args.source, without=args.without)
     for name, state in found.items():
         print(f"{name}: {state}")
     return int(any(state != "sound" for state in found.values()))
-
-
-def _scorecard(args: argparse.Namespace) -> int:
-    from ..report import scorecard
-
-    return scorecard.main()
-
-
-def _bench(args: argparse.Namespace) -> int:
-    from . import bench
-
-    return bench.main(args.what)

@@ -10,15 +10,11 @@ import papermill
 import yaml
 from sklearn.model_selection import ParameterGrid
 
-from ..report.files import checkout, project_root
+from ..report.files import CommandError, checkout, project_root
 from ..report.record import PROFILES
 from .runner import Job
 
 LARGEST_GRID = 10_000  # combinations, and characters of the file
-
-
-class ParameterError(ValueError):
-    """A command that makes no sense: a parameter, notebook or folder that is not there or of another kind."""
 
 
 def notebooks(only: Iterable[str] = (), folder: Path | None = None) -> list[Path]:
@@ -28,7 +24,7 @@ def notebooks(only: Iterable[str] = (), folder: Path | None = None) -> list[Path
     for start in only:
         if not any(path.name.startswith(start) for path in found):
             names = ", ".join(path.stem for path in found) or "none at all"
-            raise ParameterError(f"no notebook begins with {start!r}; there are {names}")
+            raise CommandError(f"no notebook begins with {start!r}; there are {names}")
     return [path for path in found if path.name.startswith(only)]
 
 
@@ -55,7 +51,7 @@ def checked(notebook: Path, given: dict, known: dict) -> dict:
         else:
             continue
         shown = ", ".join(f"{name} = {p['default']}" for name, p in known.items())
-        raise ParameterError(f"{notebook.stem} {wrong}; its parameters are {shown}")
+        raise CommandError(f"{notebook.stem} {wrong}; its parameters are {shown}")
     return taken
 
 
@@ -73,23 +69,23 @@ def grid_points(path: Path) -> list[dict]:
         text = path.read_text(encoding="utf-8")
         grid = yaml.safe_load(text) if len(text) <= LARGEST_GRID else None
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise ParameterError(f"{path} is not a readable YAML file: {str(error).splitlines()[0]}") from None
+        raise CommandError(f"{path} is not a readable YAML file: {str(error).splitlines()[0]}") from None
     if not isinstance(grid, dict) or not all(isinstance(v, list) and v and str(k) == k for k, v in grid.items()):
-        raise ParameterError(f"{path} must map parameter names to lists of values, in {LARGEST_GRID} characters")
+        raise CommandError(f"{path} must map parameter names to lists of values, in {LARGEST_GRID} characters")
     points = ParameterGrid({k: [parse_value(v) if isinstance(v, str) else v for v in vs] for k, vs in grid.items()})
     if len(points) > LARGEST_GRID:
-        raise ParameterError(f"{path} has {len(points)} combinations, more than {LARGEST_GRID}")
+        raise CommandError(f"{path} has {len(points)} combinations, more than {LARGEST_GRID}")
     return list(points)
 
 
-def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = None, **options) -> list[Job]:
+def plan(paths: list[Path], out: Path, given: dict, points: Iterable[dict] = ({},), **options) -> list[Job]:
     """Return one Job a notebook and grid point, every parameter checked; each point has a folder of its own."""
     jobs, root = {}, checkout()
     for path in paths:
         known = None
         with suppress(ValueError, KeyError, TypeError, AttributeError, OSError):  # a bad notebook: its job will say so
             known = papermill.inspect_notebook(str(path))
-        for point in points or [{}]:
+        for point in points:
             folder = out / _folder_name(point)
             where = folder.relative_to(root) if root and folder.is_relative_to(root) else folder
             parameters = given | point if known is None else checked(path, given | point, known)
@@ -97,7 +93,7 @@ def plan(paths: list[Path], out: Path, given: dict, points: list[dict] | None = 
                 parameters.setdefault("out_dir", where.as_posix())
             job = Job(path, folder, parameters, **options)
             if jobs.setdefault(str(job.executed).casefold(), job) is not job:
-                raise ParameterError(f"the grid has {_folder_name(point)} twice")
+                raise CommandError(f"the grid has {_folder_name(point)} twice")
     return list(jobs.values())
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -67,14 +68,10 @@ class Job:
     threads: int | None = None  # BLAS threads of its kernel
     batch: str = ""  # by which it can be stopped
 
-    label = property(
-        lambda self: f"{self.out.name}/{self.notebook.stem}" if "=" in self.out.name else self.notebook.stem
-    )
+    label = property(lambda self: (f"{self.out.name}/" if "=" in self.out.name else "") + self.notebook.stem)
     executed = property(lambda self: self.out / self.notebook.name)  # the executed copy
     stamp = property(lambda self: self.out / f"{self.notebook.stem}.stamp.json")  # what vouches for copy and tables
-    results = property(
-        lambda self: (checkout() or Path.cwd()) / self.parameters.get("out_dir", "runs")
-    )  # of its Record
+    results = property(lambda self: (checkout() or Path.cwd()) / self.parameters.get("out_dir", "runs"))  # its Record's
 
     def written(self) -> dict[Path, int]:
         """The files in the folder of the notebook's Record, whose key is how the notebook's name begins."""
@@ -166,7 +163,7 @@ class OwnEngine(NBClientEngine):
             kernel_manager_class=OwnKernel,
             kernel_name=kernel_name,
             timeout_func=lambda cell: max(0.1, deadline - time.monotonic()) if job.timeout else None,
-            on_cell_start=lambda cell, cell_index: on_cell(cell_index + 1, len(nb_man.nb.cells)),
+            on_cell_start=lambda cell, cell_index: on_cell((cell_index + 1, len(nb_man.nb.cells))),
         )
         threads = {"OPENBLAS_NUM_THREADS": str(job.threads)} if job.threads else {}
         client.execute(cwd=str(job.notebook.parent), env=threads | os.environ | {BATCH: job.batch, QUIET: "1"})
@@ -179,18 +176,14 @@ logging.getLogger("papermill").setLevel(logging.ERROR)  # the summary says it al
 def run_job(job: Job, at: dict | None = None) -> Outcome:
     """Execute `job` and return its Outcome, whatever happens; `at[label]` is the cell it is at and their number."""
     start, at = time.monotonic(), {} if at is None else at
-    where, error, origin, files = (0, 0), "", {}, ()
-
-    def follow(*cell: int) -> None:
-        nonlocal where
-        where = at[job.label] = cell
+    error, files = "", ()
 
     def execute(part: Path) -> None:
         nonlocal error
         try:
             papermill.execute_notebook(
                 str(job.notebook), str(part), job.parameters, engine_name="dagsvm_lab", progress_bar=False,
-                kernel_name="python3", language="python", job=job, on_cell=follow,
+                kernel_name="python3", language="python", job=job, on_cell=partial(at.__setitem__, job.label),
             )  # fmt: skip
         except PapermillExecutionError as failure:
             error = f"{failure.ename}: {failure.evalue}"
@@ -209,13 +202,12 @@ def run_job(job: Job, at: dict | None = None) -> Outcome:
             write_json(job.stamp, {**origin, "files": digests})
     except Exception as failure:  # no notebook, a full disk, a folder that cannot be written
         error = error or f"{type(failure).__name__}: {failure}"
-    finally:
-        at.pop(job.label, None)
+    cell, cells = at.pop(job.label, (0, 0))
     seconds = round(time.monotonic() - start, 1)
     if error:
-        place = f"cell {where[0]} of {where[1]}: " if where[0] else ""
-        return Outcome(job, "failed", where[1], seconds, place + (error.strip().splitlines() or [""])[0])
-    return Outcome(job, "finished", where[1], seconds, files=files)
+        place = f"cell {cell} of {cells}: " if cell else ""
+        return Outcome(job, "failed", cells, seconds, place + (error.strip().splitlines() or [""])[0])
+    return Outcome(job, "finished", cells, seconds, files=files)
 
 
 def stop(batch: str) -> None:
