@@ -105,8 +105,7 @@ class Record:
 
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
-        path = self.committed / f"{name}.csv"
-        return pd.read_csv(path) if path.is_file() else None
+        return Tables(self.committed).get(name)
 
     @property
     def tables(self) -> Tables:
@@ -145,10 +144,9 @@ class Record:
 
     def summary(self) -> None:
         """Show what came of the paper: this notebook's rows of the scorecard, counted and drawn."""
-        from .scorecard import COLUMNS, draw, tally
+        from .scorecard import draw, judged, tally
 
-        card = pd.DataFrame({"paper": self.key, **row} for row in self.paper.rows(self.tables))
-        counts = tally(card.reindex(columns=COLUMNS).fillna("").astype(str))
+        counts = tally(judged(self.paper, self.tables))
         show(counts.drop(columns="paper"))
         _display(draw(counts), "Verdicts on the paper's statements and table cells, as counted in the table above")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..papers.findings import findings
-from .claims import Tables, papers
+from .claims import Paper, Tables, papers
 from .files import project_root, write_atomically
 from .tables import SIGNS
 from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
@@ -19,10 +19,15 @@ GREYS = ("#d0d0d0", "#e2e2e2", "#c0c0c0", "#8c8c8c", "#f2f2f2")
 COLOURS = dict(zip(WORDS, ("#0072b2", "#56b4e9", "#f0e442", "#d55e00") + GREYS, strict=True))
 
 
+def judged(paper: Paper, tables: Tables) -> pd.DataFrame:
+    """Judge a paper's claims and table cells (COLUMNS)."""
+    rows = pd.DataFrame(paper.rows(tables)).assign(paper=paper.key)
+    return rows.reindex(columns=COLUMNS).fillna("").astype(str)
+
+
 def scorecard(figures: Path) -> pd.DataFrame:
-    """Judge every claim and table cell (COLUMNS) by the tables recorded below `figures`."""
-    rows = [{"paper": p.key, **row} for p in papers().values() for row in p.rows(Tables(figures / p.key))]
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).fillna("").astype(str)
+    """Judge all papers by the tables recorded below `figures`."""
+    return pd.concat([judged(p, Tables(figures / p.key)) for p in papers().values()], ignore_index=True)
 
 
 def tally(card: pd.DataFrame) -> pd.DataFrame:
@@ -95,14 +100,13 @@ def _page(card: pd.DataFrame, counts: pd.DataFrame) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def draw(counts: pd.DataFrame, title: str | None = None):
+def draw(counts: pd.DataFrame):
     """Draw a tally as stacked bars, statements beside table cells, a bar a paper and reading; return the figure."""
     from matplotlib.figure import Figure
 
     words = [w for w in WORDS if w in counts]
-    tall = counts.groupby("of").size().max()
-    figure = Figure(figsize=(9, 1.3 + 0.3 * tall), layout="constrained")
-    groups = list(counts.groupby("of"))
+    groups = counts.groupby("of")
+    figure = Figure(figsize=(9, 1.3 + 0.3 * groups.size().max()), layout="constrained")
     axes = figure.subplots(1, len(groups), squeeze=False)[0]
     for ax, (kind, rows) in zip(axes, groups, strict=True):
         short = rows["paper"].str.replace(r"^([\w ]+?),.* (\d{4})$", r"\1 \2", regex=True)
@@ -114,7 +118,7 @@ def draw(counts: pd.DataFrame, title: str | None = None):
             dark = word in ("reproduced", "not reproduced")
             ax.bar_label(bars, texts, label_type="center", fontsize=8, color="white" if dark else "black")
             left = left + rows[word]
-        ax.set_title(f"{title + ': ' if title else ''}{kind}", fontsize=10)
+        ax.set_title(kind, fontsize=10)
         ax.tick_params(labelsize=8)
         ax.invert_yaxis()
         ax.spines[["top", "right"]].set_visible(False)
