@@ -66,7 +66,7 @@ def test_other_words():
 
 
 def test_decimals_are_those_of_the_column():
-    assert [v.decimals(x) for x in (4.5, 29.0, 97, [97.0, 96.81], [])] == [1, 0, 0, 2, 0]
+    assert [v.decimals(x) for x in ([4.5], [29.0], [97], [97.0, 96.81], [])] == [1, 0, 0, 2, 0]
 
 
 def test_compare_gives_a_row_for_every_published_cell():

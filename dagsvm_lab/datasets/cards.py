@@ -6,10 +6,6 @@ from functools import cache
 from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
-NO_TERMS = (
-    "Nobody has forbidden to pass it on, and nobody has allowed it. Who passes this package on and wants to be safe "
-    "leaves it out: `dagsvm-lab data build SOURCE --without {}` removes its file, and load() then says what is missing."
-)
 
 
 @dataclass(frozen=True)
@@ -44,17 +40,6 @@ class Card:
     def split(self) -> str:
         """The rows as text: "16000 + 4000" for a training and a test part."""
         return " + ".join(str(n) for n in self.rows.values())
-
-    def notes(self) -> list[str]:
-        """Return the terms, a line each: licence, source, citation, and what was done to the data."""
-        licence = f"{self.licence}. {NO_TERMS.format(self.name)}" if self.without_terms else self.licence
-        notes = {"Licence": licence, "Source": self.source, "Citation": self.citation, "What was done": self.done}
-        return [f"- {what}: {text}" for what, text in notes.items()]
-
-    @property
-    def without_terms(self) -> bool:
-        """Whether its rows come with the package though nobody has stated terms for them."""
-        return self.where == "shipped" and self.licence.startswith("none stated")
 
 
 @cache
@@ -92,11 +77,10 @@ def list_text() -> str:
 
 def terms() -> str:
     """Return the note of each data set's terms, as Markdown: what files/README.md holds."""
-    parts = [
-        "# Terms of the data sets\n\nThe licence of the code does not cover the data. This note is written from the "
-        "cards by `dagsvm-lab data build`. All values are exactly those of the originals, MNIST's sums apart."
-    ]
-    for card in cards().values():
-        where = f"`{card.path.name}`" if card.where == "shipped" else f"not shipped: {card.where}"
-        parts.append(f"## {card.title} ({where})\n\n" + "\n".join(card.notes()))
-    return "\n\n".join(parts) + "\n"
+    text = "# Terms of the data sets\n\nThe licence of the code does not cover the data. This note is written from the "
+    text += "cards by `dagsvm-lab data build`. All values are exactly those of the originals, MNIST's sums apart.\n"
+    for c in cards().values():
+        where = f"`{c.path.name}`" if c.where == "shipped" else f"not shipped: {c.where}"
+        text += f"\n## {c.title} ({where})\n\n- Licence: {c.licence}\n- Source: {c.source}\n- Citation: {c.citation}\n"
+        text += f"- What was done: {c.done}\n"
+    return text

@@ -25,21 +25,10 @@ LARGEST = 5_000_000  # bytes that are read from a server; the fetched sets have 
 
 
 def build(source: str | Path, out: str | Path | None = None, without: Iterable[str] = ()) -> dict[str, str]:
-    """Rebuild the shipped files from the originals.
+    """Rebuild the shipped files in `out` (by default the package's own) from the originals in `source`.
 
-    Parameters
-    ----------
-    source : path
-        Folder with the originals, whose digests are checked first.
-    out : path, default=None
-        Where the files go; None is the package's own folder.
-    without : names
-        Sets to leave out; their files in `out` are removed.
-
-    Returns
-    -------
-    found : dict
-        "sound" for each set that was built, if it is the file that this version ships, or what it is.
+    Files of sets to leave out (`without`) are removed. For each other set, "sound" says that its file is the one that
+    this version ships.
     """
     out, left_out = Path(out or FILES), {card_of(name).name for name in without}
     out.mkdir(parents=True, exist_ok=True)

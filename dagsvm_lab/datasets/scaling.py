@@ -3,10 +3,10 @@
 import numpy as np
 
 
-def scale_like_training(X_train: np.ndarray, *others: np.ndarray, low: float = -1.0, high: float = 1.0) -> tuple:
-    """Return X_train and the others, each column taken from its training range to [low, high]."""
+def scale_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple:
+    """Return X_train and the others, each column taken from its training range to [-1, 1]."""
     least, most = np.nanmin(X_train, axis=0), np.nanmax(X_train, axis=0)
-    return tuple(_affine(X, least, most - least, high - low, low) for X in (X_train, *others))
+    return tuple(_affine(X, least, most - least, 2.0, -1.0) for X in (X_train, *others))
 
 
 def standardise_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple:

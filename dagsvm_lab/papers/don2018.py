@@ -150,7 +150,7 @@ for _id, _column, _value, _place, _text in (
     ("separated", "decided", 58, "section 4.3", "At theta 2 % Glass's table has 58 decided cells."),
 ):
     both(f"don-{_id}", _place, _text, published=_value, rule=lambda t, r, column=_column, value=_value:
-         held(t["glass_draws"].query("reading == @r")[column], value, decimals(value)))  # fmt: skip
+         held(t["glass_draws"].query("reading == @r")[column], value, decimals([value])))  # fmt: skip
 
 
 def _root(t: Tables, reading: str) -> Outcome:

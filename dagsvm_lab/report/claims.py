@@ -97,7 +97,7 @@ class Claim:
         if isinstance(found, Outcome):
             return found
         if self.published is not None:
-            digits = v.decimals(self.published)
+            digits = v.decimals([self.published])
             word = v.judge(self.rule, self.published, float(found), digits)
             return Outcome(word, v.number(found, digits + 1))
         if isinstance(found, pd.Series):
@@ -156,15 +156,11 @@ class Paper:
         self.claims: dict[str, Claim] = {}
         self.tables: list[Cells] = []
 
-    def _add(self, claim: Claim) -> Claim:
-        if claim.id in self.claims:
-            raise ValueError(f"{self.key} states {claim.id} twice")
-        self.claims[claim.id] = claim
-        return claim
-
     def claim(self, id: str, **about) -> Callable[[Body], Claim]:
         """Decorate the function that measures a claim; `about` are the fields of `Claim`."""
-        return lambda body: self._add(Claim(id, bodies={WRITTEN: body}, **about))
+        if id in self.claims:
+            raise ValueError(f"{self.key} states {id} twice")
+        return lambda body: self.claims.setdefault(id, Claim(id, bodies={WRITTEN: body}, **about))
 
     def by_definition(self, id: str, **about) -> Callable[[Body], Claim]:
         """Decorate the check of a statement that is true by construction: it is not counted as a success."""
@@ -172,8 +168,8 @@ class Paper:
 
     def uncheckable(self, id: str, place: str, text: str, reason: str) -> Claim:
         """State a claim that no run can decide, and why."""
-        body = lambda tables: Outcome(v.NOT_CHECKABLE, reason)  # noqa: E731
-        return self._add(Claim(id, place, text, kind="uncheckable", bodies={WRITTEN: body}))
+        state = self.claim(id, place=place, text=text, kind="uncheckable")
+        return state(lambda tables: Outcome(v.NOT_CHECKABLE, reason))
 
     def cells(self, id: str, published: str, where: str | None = None, **about) -> None:
         """State a published table whose cells are judged: fields of `Cells`. Say it again for another reading."""

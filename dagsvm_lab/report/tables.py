@@ -7,7 +7,7 @@ from html import escape
 
 import pandas as pd
 
-from .verdicts import WORDS, missing, number
+from .verdicts import WORDS, number
 
 SIGNS = dict(zip(WORDS, "✓≈~✗≡⊂○?–", strict=True))
 # text and background of each verdict: readable on white and on dark pages, told apart by colour-blind readers
@@ -38,9 +38,7 @@ class Table:
     def _repr_html_(self) -> str:
         aligned = {name: f'style="text-align:{side}"' for name, side in self.side.items()}
         heads = [f'<th scope="col" {a}>{escape(str(name).replace("_", " "))}</th>' for name, a in aligned.items()]
-        columns = [
-            [f"<td {aligned[name]}>{_marked(cell)}</td>" for cell in cells] for name, cells in self.cells.items()
-        ]
+        columns = [[f"<td {aligned[name]}>{_marked(x)}</td>" for x in cells] for name, cells in self.cells.items()]
         rows = [f"<tr>{''.join(line)}</tr>" for line in zip(*columns, strict=True)]
         caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
         body = "\n".join([f"<thead><tr>{''.join(heads)}</tr></thead>", "<tbody>", *rows, "</tbody>"])
@@ -51,7 +49,7 @@ class Table:
 def _text(value, digits: int) -> str:
     if isinstance(value, str) and value:
         return f"{SIGNS[value]} {value}" if value in SIGNS else value
-    if value == "" or pd.api.types.is_scalar(value) and missing(value):
+    if value == "" or pd.api.types.is_scalar(value) and pd.isna(value):
         return "-"
     return f"{round(value, digits) + 0.0:.{digits}f}" if isinstance(value, float) else str(value)  # + 0.0: never -0
 

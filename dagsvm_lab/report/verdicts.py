@@ -33,7 +33,7 @@ def published(name: str) -> pd.DataFrame:
 
 def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: float = 0.0) -> str:
     """The word for a published accuracy or error, `hits` of `n` rows having been so counted here."""
-    if missing(published_pct) or missing(hits) or missing(n):
+    if pd.isna(published_pct) or pd.isna(hits) or pd.isna(n):
         return NOT_AVAILABLE
     hits, n = round(hits), round(n)
     low, high = binomial_interval(hits, n)
@@ -50,7 +50,7 @@ def count_verdict(published: float, measured: float, near: float = 0.05, far: fl
 
 def distance_verdict(published: float, measured: float, near: float, far: float) -> str:
     """The word for a number by its distance: at most `near` reproduced, at most `far` close."""
-    if missing(published) or missing(measured):
+    if pd.isna(published) or pd.isna(measured):
         return NOT_AVAILABLE
     distance = abs(measured - published) * (1 - 1e-9)  # a boundary is inside, whatever its last bit
     return REPRODUCED if distance <= near else CLOSE if distance <= far else NOT_REPRODUCED
@@ -58,7 +58,7 @@ def distance_verdict(published: float, measured: float, near: float, far: float)
 
 def claim_verdict(holds: bool | None) -> str:
     """The word for a statement that holds, does not, or could not be looked at (None)."""
-    return NOT_AVAILABLE if missing(holds) else REPRODUCED if holds else NOT_REPRODUCED
+    return NOT_AVAILABLE if pd.isna(holds) else REPRODUCED if holds else NOT_REPRODUCED
 
 
 def judge(rule: Sequence, published: float, measured: float, digits: int = 0) -> str:
@@ -68,13 +68,13 @@ def judge(rule: Sequence, published: float, measured: float, digits: int = 0) ->
     ("exact",) or ("time",).
     """
     name, *limits = rule
-    if missing(measured):
+    if pd.isna(measured):
         return NOT_AVAILABLE
     rounding = 0.5 * 10.0**-digits
     match name:
         case "accuracy" | "error":
             [n] = limits
-            return accuracy_verdict(published, None if missing(n) else measured * n / 100, n, rounding)
+            return accuracy_verdict(published, None if pd.isna(n) else measured * n / 100, n, rounding)
         case "count" | "ratio":
             return count_verdict(published, measured, *limits)
         case "points":
@@ -101,7 +101,7 @@ def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence
         key = tuple(line[k] for k in keys)
         here = found.get(key, {})
         for column, (name, *limits) in rules.items():
-            if missing(line[column]):
+            if pd.isna(line[column]):
                 continue
             if limits and isinstance(limits[0], str):
                 limits = [here.get(limits[0], line.get(limits[0]))]
@@ -115,20 +115,13 @@ def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence
 
 def number(value, digits: int) -> str:
     """Write a number with at most `digits` decimals and without idle zeros; "" where there is none."""
-    if missing(value):
+    if pd.isna(value):
         return ""
     text = f"{round(float(value), digits) + 0.0:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def decimals(values: float | Iterable[float]) -> int:
+def decimals(values: Iterable[float]) -> int:
     """How many decimals were printed: the most that any of `values` shows."""
-    if isinstance(values, int | float):
-        values = [values]
     printed = (repr(float(value)).partition(".")[2] for value in values)
     return max((len(part) for part in printed if part != "0"), default=0)
-
-
-def missing(value) -> bool:
-    """Whether there is no number: None or NaN."""
-    return value is None or bool(pd.isna(value))
