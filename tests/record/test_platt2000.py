@@ -3,22 +3,12 @@
 import numpy as np
 import pytest
 
-from dagsvm_lab import Record
-from dagsvm_lab.papers.platt2000 import METHODS, TEST_ROWS, platt
-from dagsvm_lab.report.verdicts import NOT_AVAILABLE, published
+from dagsvm_lab.papers.platt2000 import METHODS, TEST_ROWS
+from dagsvm_lab.report.claims import Tables
+from dagsvm_lab.report.files import project_root
+from dagsvm_lab.report.verdicts import published
 
-
-def recorded(name):
-    table = Record("01_platt2000").recorded(name)
-    if table is None:
-        pytest.skip(f"figures/01_platt2000/{name}.csv is not there: run make full")
-    return table
-
-
-def test_every_statement_and_cell_is_judged():
-    recorded("lemma4")
-    rows = list(platt.rows(Record("01_platt2000").tables))
-    assert not [row["id"] for row in rows if NOT_AVAILABLE in (row["verdict"], row.get("inferred_verdict"))]
+recorded = Tables(project_root() / "figures" / "01_platt2000").__getitem__
 
 
 @pytest.mark.parametrize("name", ["table1", "table1_inferred"])

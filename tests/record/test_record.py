@@ -12,7 +12,7 @@ import pytest
 from dagsvm_lab.report import scorecard
 from dagsvm_lab.report.claims import INFERRED, WRITTEN, Tables, papers
 from dagsvm_lab.report.files import project_root
-from dagsvm_lab.report.verdicts import WORDS
+from dagsvm_lab.report.verdicts import NOT_AVAILABLE, WORDS
 
 from .clean import complaints
 
@@ -61,6 +61,12 @@ def test_every_claim_evaluates(key):
     for claim in papers()[key].claims.values():
         for reading in (WRITTEN, INFERRED):
             assert claim.judge(tables, reading).word in ("", *WORDS), claim.id
+
+
+@pytest.mark.parametrize("key", ["01_platt2000", "02_yu2011"])
+def test_nothing_that_these_papers_say_is_left_unjudged(key):
+    rows = papers()[key].rows(Tables(FIGURES / key))
+    assert not [row["id"] for row in rows if NOT_AVAILABLE in (row["verdict"], row.get("inferred_verdict"))]
 
 
 @pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: folder.name)

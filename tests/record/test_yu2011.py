@@ -3,23 +3,13 @@
 import numpy as np
 import pytest
 
-from dagsvm_lab import Record
 from dagsvm_lab.papers import yu2011 as yu
 from dagsvm_lab.papers import yu2011_readings as readings
-from dagsvm_lab.report.verdicts import NOT_AVAILABLE, published
+from dagsvm_lab.report.claims import Tables
+from dagsvm_lab.report.files import project_root
+from dagsvm_lab.report.verdicts import published
 
-
-def recorded(name):
-    table = Record("02_yu2011").recorded(name)
-    if table is None:
-        pytest.skip(f"figures/02_yu2011/{name}.csv is not there: run make full")
-    return table
-
-
-def test_every_statement_and_cell_is_judged():
-    recorded("rivals")
-    rows = list(yu.yu.rows(Record("02_yu2011").tables))
-    assert not [row["id"] for row in rows if NOT_AVAILABLE in (row["verdict"], row.get("inferred_verdict"))]
+recorded = Tables(project_root() / "figures" / "02_yu2011").__getitem__
 
 
 @pytest.mark.parametrize("name", ["orders", "splits_drawn", "gamma_turned"])
