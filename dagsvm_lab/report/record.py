@@ -92,16 +92,17 @@ class Record:
         parallel = Parallel(self.parameters.get("n_jobs", 1), batch_size=1, return_as="generator")
         return list(self.progress(parallel(delayed(function)(*case) for case in cases), what, len(cases)))
 
-    def expected(self, what: str):
-        """Markdown that says how long the loop `what` took in the recorded run, and when it was last run here."""
+    def expected(self, *loops: str):
+        """Markdown that says how long these loops took in the recorded run and when last run here; empty if unknown."""
         from IPython.display import Markdown
 
         said = []
         for folder, run in {self.committed: "the recorded run", self.folder: "the last run here"}.items():
             with suppress(OSError, KeyError):
                 about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-                said.append(f"{about['loops'][what]:.0f} s in {run} ({about['parameters']['profile']} profile)")
-        return Markdown(f"*The next cell ({what}) took {' and '.join(said) or 'a time not recorded yet'}.*")
+                times = ", ".join(f"{what} {about['loops'][what]:.0f} s" for what in loops if what in about["loops"])
+                said += [f"{times} in {run} ({about['parameters']['profile']} profile)"] if times else []
+        return Markdown(f"*The next cell took: {'; '.join(said)}.*" if said else "")
 
     def recorded(self, name: str):
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
