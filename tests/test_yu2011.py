@@ -27,24 +27,21 @@ def test_rows_are_what_the_printed_percents_say():
     assert (rows.gain == hits["adaptive"] - hits["traditional_max"]).all()
 
 
-@pytest.mark.parametrize("rule", [None, "stratified", "first-n"])
-def test_splits_have_the_printed_sizes(rule):
+@pytest.mark.parametrize("drawn", [False, True])
+def test_splits_have_the_printed_sizes(drawn):
     for name in yu.NAMES:
-        if rule is not None and name == "vowel":
-            continue
-        s = yu.split(name, rule, seed=3)
+        s = yu.split(name, drawn, seed=3)
         counted = [len(s.y), len(s.y_test), s.X.shape[1], len(s.class_names)]
         assert counted == yu.SIZES.loc[name].tolist() and yu.sizes(name) == tuple(counted[:2])
         assert np.allclose([s.X.min(axis=0), s.X.max(axis=0)], [[-1], [1]])
         assert len(np.unique(s.y)) == len(np.unique(s.y_test)) == len(s.class_names)
 
 
-def test_first_rows_of_each_class_and_whole_speakers():
-    assert np.bincount(yu.split("wine", "first-n").y).tolist() == [35, 43, 29]  # 60 % of 59, 71, 48
-    drawn = yu.split("vowel", "drawn", seed=5)
+def test_whole_speakers_are_drawn():
+    drawn = yu.split("vowel", drawn=True, seed=5)
     assert drawn.rule == "speakers" and np.bincount(drawn.y).tolist() == [48] * 11  # six times a speaker, eight of them
     assert np.array_equal(yu.split("vowel").y_test[:66], np.tile(np.arange(11), 6))  # a speaker's rows stand together
-    assert yu.split("glass", "drawn", seed=1).rule == "stratified"
+    assert yu.split("glass", drawn=True, seed=1).rule == "stratified"
 
 
 # ------------------------------------------------------------------------------------------------ lists

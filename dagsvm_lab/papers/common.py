@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from ..report.claims import Outcome, three
+from ..report.claims import NotRecordedError, Outcome, three
 from ..report.verdicts import claim_verdict, compare
 from ..statistics import binomial_interval
 from ..statistics import mcnemar as mcnemar
@@ -51,6 +51,13 @@ def timed(function: Callable[[], Any], repeats: int = 1, clock: Callable[[], flo
 def latest(recorded: pd.DataFrame | None, fresh: pd.DataFrame) -> pd.DataFrame:
     """The recorded table, or this run's where none is recorded yet."""
     return fresh if recorded is None else recorded
+
+
+def of(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the rows of one data set; a run that left it out has not recorded them."""
+    if not len(found := table[table["dataset"] == name]):
+        raise NotRecordedError(f"no rows of {name}")
+    return found
 
 
 def beside(

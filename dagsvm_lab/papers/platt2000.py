@@ -16,6 +16,7 @@ from scipy.stats import spearmanr
 from ..report import verdicts as v
 from ..report.claims import INFERRED, NotRecordedError, Outcome, Paper, Tables, three
 from ..statistics import binomial_interval, slope_interval
+from .common import of
 
 platt = Paper("01_platt2000", "Platt, Cristianini, Shawe-Taylor 2000")
 TEST_ROWS = {"usps": 2007, "letter": 4000, "covertype": 565_892}
@@ -44,13 +45,6 @@ def rank_correlation(groups: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[f
     z, weight = (np.array(part) for part in zip(*found, strict=True))
     mean, half = np.average(z, weights=weight), 1.96 / np.sqrt(weight.sum())
     return tuple(float(np.tanh(x)) for x in (mean, mean - half, mean + half))
-
-
-def of(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the rows of one data set; a run that left it out has not recorded them."""
-    if not len(found := table[table["dataset"] == name]):
-        raise NotRecordedError(f"no rows of {name}")
-    return found
 
 
 def wide(table: pd.DataFrame, value: str) -> pd.DataFrame:

@@ -29,23 +29,10 @@ class Trained(NamedTuple):
 
 
 def smo1998(K: np.ndarray, y: np.ndarray, C: float, tol: float = 1e-3, eps: float = 1e-3, seed: int = 0) -> Trained:
-    """Train one machine on rows with kernel matrix K and labels y, by the 1998 program with its two heuristics.
+    """Train one machine on rows with kernel matrix K and labels y of -1 and 1, by the program of 1998.
 
-    Parameters
-    ----------
-    K, y : ndarray
-        Kernel values of the rows, and their labels of -1 and 1.
-    C : float
-        Bound of the multipliers.
-    tol, eps : float
-        Largest violation of the KKT conditions, and smallest relative step; 1998's text has 1e-3 to 1e-2 and 1e-3.
-    seed : int
-        Of the places where loops over candidates start.
-
-    Returns
-    -------
-    Trained
-        Multipliers, bias, steps, and kernel values asked for.
+    `tol` is the largest violation of the KKT conditions (1998's text has 1e-3 to 1e-2), `eps` the smallest relative
+    step; `seed` is of the places where loops over candidates start.
 
     Examples
     --------

@@ -19,11 +19,7 @@ from .yu2011 import Split, answers, lists, unsettled
 
 GRID_C = 2.0 ** np.arange(-5, 16, 2)
 GOAL = {"best": 284, "worst": 283, "adaptive": 291}  # Vowel in Table 2, right answers of 462
-RECIPES = {  # gamma and C of a pair; ties go to the smallest
-    "dbtc": "gamma of largest DBTC, then C by validation: the paper's",
-    "cv": "gamma and C together by validation",
-    "shared": "one gamma and one C for all pairs, by their mean validation accuracy",
-}
+RECIPES = ("dbtc", "cv", "shared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +32,11 @@ class Surface:
     accuracy: np.ndarray
 
     def choice(self, recipe: str) -> tuple[np.ndarray, np.ndarray]:
-        """Index of gamma and of C for each pair, by one of `RECIPES`."""
+        """Index of gamma and of C for each pair, by one of `RECIPES`; ties go to the smallest.
+
+        "dbtc", the paper's: gamma of largest DBTC, then C by validation; "cv": both by validation; "shared": one gamma
+        and one C for all pairs, by their mean validation accuracy.
+        """
         pairs = np.arange(len(self.dbtc))
         if recipe == "dbtc":
             a = self.dbtc.argmax(axis=1)
@@ -48,8 +48,8 @@ class Surface:
         return np.unravel_index(best, self.accuracy.shape[1:])
 
 
-def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3) -> Surface:
-    """Measure the Surface of a split."""
+def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3, progress=iter) -> Surface:
+    """Measure the Surface of a split; `progress` wraps the loop over pairs."""
     est = AdaptiveDAGSVC(Cs=Cs, random_state=split.seed, tol=tol)
 
     def of_pair(i: int, j: int) -> tuple[list, list]:
@@ -60,7 +60,7 @@ def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3)
         return distances, [est.validation_curve(X, y, k)[1] for k in kernels]
 
     pairs = zip(*np.triu_indices(split.y.max() + 1, 1), strict=True)
-    found = Parallel(n_jobs)(delayed(of_pair)(*pair) for pair in pairs)
+    found = progress(Parallel(n_jobs, return_as="generator")(delayed(of_pair)(*pair) for pair in pairs))
     return Surface(np.asarray(gammas), np.asarray(Cs), *(np.array(part) for part in zip(*found, strict=True)))
 
 
@@ -108,13 +108,14 @@ def choices(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]
             yield f"{who} {name}", tie, on[a], b * C_step
 
 
-def search(split: Split, found: Surface, seed: int = 0) -> pd.DataFrame:
+def search(split: Split, found: Surface, seed: int = 0, progress=iter) -> pd.DataFrame:
     """Count right answers under every reading of the recipe that the grids allow, one row a reading.
 
     `gamma` and `C` as in `choices` (own or shared DBTC, given, cross-validated); `measure`: DBTC under the pair's gamma
     or the shared one, Eq. 6 as printed, Fisher's ratio; `next`: the survivor's farthest class, or any pair left.
     `best`, `worst`, `mean` are of twenty random lists; `ahead` is the chance that the adaptive graph is ahead of the
-    best of twenty, (share of random lists below it)^20; `distance` is from Table 2's three numbers.
+    best of twenty, (share of random lists below it)^20; `distance` is from Table 2's three numbers. `progress` wraps
+    the loop over `choices`.
     """
     n, y = len(split.class_names), split.y_test
     pairs, (first, second) = np.arange(len(found.dbtc)), np.triu_indices(n, 1)
@@ -124,7 +125,7 @@ def search(split: Split, found: Surface, seed: int = 0) -> pd.DataFrame:
     inside = within[:, first] + within[:, second]
     printed = sizes[first] * within[:, first] + sizes[second] * within[:, second] - (inside - found.dbtc.T)
     shared, rows = found.dbtc[:, found.dbtc.sum(axis=0).argmax()], []
-    for gamma, C, a, b in choices(found):
+    for gamma, C, a, b in progress(list(choices(found))):
         f = outputs[a, :, b, pairs].T
         open_ = unsettled(f, n)
         settled = int((answers(f[~open_], [range(n)])[0] == y[~open_]).sum())
