@@ -36,6 +36,7 @@ def chapters(source: Path) -> dict[str, str]:
         nb = nbformat.read(path, 4)
         cells = []
         for k, cell in enumerate(nb.cells):
+            cell.source = cell.source.replace("../figures/scorecard.md", "claims.md")
             if cell.cell_type == "code":
                 named = sorted(set(re.findall(r'"([a-z0-9]+(?:-[a-z0-9.]+)+)"', cell.source)) & ids - set(decided))
                 decided |= {id: path.stem for id in named}
