@@ -42,10 +42,10 @@ class Outcome:
     text: str
 
 
-def three(estimate: float, low: float, high: float, digits: int = 2) -> Outcome:
+def three(estimate: float, low: float, high: float) -> Outcome:
     """Judge "more" by an interval: it holds above 0, is within chance when the interval has 0 in it, else fails."""
     word = v.REPRODUCED if low > 0 else v.WITHIN_CHANCE if high >= 0 else v.NOT_REPRODUCED
-    return Outcome(word, f"{estimate:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]")
+    return Outcome(word, f"{estimate:.2f} [{low:.2f}, {high:.2f}]")
 
 
 class Tables:

@@ -98,11 +98,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a Job: "finished", "failed" or "skipped", with its cells, seconds, error and files."""
+    """What became of a Job: "finished", "failed" or "skipped", with its seconds, error and files."""
 
     job: Job
     status: str
-    cells: int = 0
     seconds: float = 0.0
     error: str = ""
     files: tuple[Path, ...] = ()
@@ -206,8 +205,8 @@ def run_job(job: Job, at: dict | None = None) -> Outcome:
     seconds = round(time.monotonic() - start, 1)
     if error:
         place = f"cell {cell} of {cells}: " if cell else ""
-        return Outcome(job, "failed", cells, seconds, place + (error.strip().splitlines() or [""])[0])
-    return Outcome(job, "finished", cells, seconds, files=files)
+        return Outcome(job, "failed", seconds, place + (error.strip().splitlines() or [""])[0])
+    return Outcome(job, "finished", seconds, files=files)
 
 
 def stop(batch: str) -> None:
@@ -306,15 +305,13 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
     return outcomes
 
 
-def summary(outcomes: list[Outcome], rows: int = 20) -> str:
+def summary(outcomes: list[Outcome]) -> str:
     """Say on one screen what ran, how long, what did and did not reproduce, what failed where, where it all is."""
     counts = [outcome.verdicts() for outcome in outcomes]
     words = [word for word in WORDS if any(count[word] for count in counts)]
-    table = pd.DataFrame(
-        {"notebook": o.job.label, "result": o.status, "seconds": o.seconds, **{w: count[w] or "-" for w in words}}
-        for o, count in zip(outcomes, counts, strict=True)
-    )
-    lines = [table.to_string(index=False, max_rows=rows)]
+    about = [{"notebook": o.job.label, "result": o.status, "seconds": o.seconds} for o in outcomes]
+    table = pd.DataFrame(about).assign(**{word: [count[word] or "-" for count in counts] for word in words})
+    lines = [table.to_string(index=False, max_rows=20)]
     lines += [f"{o.job.label} failed in {o.error}" for o in outcomes if o.status == "failed"]
     lines.append(", ".join(f"{n} {word}" for word, n in Counter(o.status for o in outcomes).items()))
     if words:
