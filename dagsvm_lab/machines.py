@@ -16,14 +16,12 @@ from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix, issparse
 
 from .kernels import Kernel
-from .outputs import EDGE, Lean, Outputs, Unsure, Walker
+from .outputs import EDGE, OUTPUTS, ROWS, Lean, Outputs, Unsure, Walker
 from .solvers.bank import solve_bank
 from .solvers.dual import Duals
 from .sparse import rows_of
 from .threads import one_thread
 
-ROWS = 240  # rows evaluated at a time
-OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
 SETTINGS = dict(tol=1e-3, solver="smo", cache_size=2000.0, n_jobs=None, max_iter=-1, verbose=0)  # of the solver
 CSR = ("data", "indices", "indptr")

@@ -13,6 +13,8 @@ from .sparse import SparseRows, prepared
 if TYPE_CHECKING:
     from .machines import Bank
 
+ROWS = 240  # rows evaluated at a time
+OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
 EDGE = 8  # rows evaluated more than wanted on both sides of a block, where BLAS may round otherwise
 FEW = 256  # support vectors up to which outputs are always float64
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
@@ -48,6 +50,9 @@ class Outputs:
                 break
 
     def _weigh(self, slices: list[slice], coef: csr_matrix, used: np.ndarray, dtype) -> None:
+        if self.width < ROWS:  # so many machines that each has few of the support vectors
+            self.pieces = [(slice(None), slice(None), coef[:, used].astype(dtype))]
+            return
         self.pieces, columns = [], coef.tocsc()[:, used]
         for part in slices:
             ends = columns.indptr[part.start : part.stop + 1]

@@ -289,3 +289,13 @@ def test_many_classes_of_two_rows():
     mine = np.r_[6, 7, 154, 155]
     one = solve_smo(Kernel("rbf", 0.25)(rows[mine], rows[mine]), np.array([1.0, 1, -1, -1]), 1.0, tol=1e-9)
     assert bank.objective[t] == pytest.approx(one.objective, rel=1e-9)
+
+
+def test_a_bank_of_very_many_machines_answers_as_its_coefficients_say():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(760, 4)), np.repeat(np.arange(380), 2)
+    bank = train(rows, labels, pair_code(380), Kernel("rbf", 0.25), 1.0)
+    assert bank.height == 16
+    f = bank.decision(rows[:37])
+    np.testing.assert_allclose(f, bank.bias + (bank.coef @ bank.kernel(bank.vectors, rows[:37])).T, atol=1e-5)
+    np.testing.assert_array_equal(f[[3, 20, 36]], bank.decision(rows[[3, 20, 36]]))  # the same bits in any batch

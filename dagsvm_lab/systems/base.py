@@ -188,7 +188,7 @@ def replaced(sample: Sample, bank: Bank, which: np.ndarray, new: Bank) -> Bank:
 
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
     """Machine outputs for the rows of X, a batch at a time."""
-    batch = max(256, CELLS // len(bank.code))
+    batch = max(bank.height, CELLS // len(bank.code))
     for start in range(0, X.shape[0], batch):
         yield bank.decision(X[start : start + batch], n_jobs=n_jobs)
 
