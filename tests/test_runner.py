@@ -268,6 +268,43 @@ def test_a_limit_on_file_sizes_fails_jobs_and_not_the_batch(notebook, tmp_path):
     assert "File too large" in run.stdout and not leftovers(tmp_path)
 
 
+FULL = """
+mount -t tmpfs -o size=200k tmpfs out || exit 77
+model() {{ {python} -c "$1 from dagsvm_lab import DAGSVC; X, y = np.random.rand(90, 20), np.arange(90) % 3;$2"; }}
+model 'import numpy as np;' 'DAGSVC().fit(X[:9], y[:9]).save("out/model.npz")' || exit 1
+{python} -m dagsvm_lab papers --notebooks notebooks --out out
+echo ended with $?
+{python} -c "import glob, json; [json.load(open(path)) for path in glob.glob('out/*.*[!z]')]" || exit 1
+head -c 1000000 /dev/zero > out/fill
+model 'import numpy as np;' 'DAGSVC().fit(X, y).save("out/model.npz")' 2>&1 | tail -1
+model 'import numpy as np;' 'print(DAGSVC.load("out/model.npz").machines_.n_rows)'
+ls -A out
+"""
+
+
+def test_a_full_disk_fails_jobs_and_leaves_no_half_file(notebook, tmp_path):
+    """A file system in memory of 200 kB, mounted where only the command under test sees it."""
+    notebook("01_good_one", TABLE)
+    notebook("02_large", "print('x' * 300_000)")
+    (tmp_path / "out").mkdir()
+    env = os.environ | {"PYTHONPATH": str(project_root())}
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", FULL.format(python=sys.executable)]
+    try:
+        run = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("unshare is not here")
+    if run.returncode == 77 or "unshare" in run.stderr:
+        pytest.skip("no file system may be mounted here")
+    said = run.stdout.splitlines()
+    assert (
+        run.returncode == 0
+        and "02_large failed in cell 3 of 3: OSError: [Errno 28] No space left on device" in run.stdout
+    ), run
+    assert "1 finished, 1 failed" in said and "ended with 1" in said
+    model = said.index("OSError: [Errno 28] No space left on device")
+    assert said[model + 1 :] == ["9", "01_good", "01_good_one.ipynb", "01_good_one.stamp.json", "fill", "model.npz"]
+
+
 def test_an_output_folder_that_vanishes_half_way_fails_the_job(notebook, tmp_path, capsys):
     notebook("01_good_one", TABLE, f"import shutil; shutil.rmtree({str(tmp_path / 'out')!r})")
     code = papers(tmp_path)

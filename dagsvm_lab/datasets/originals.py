@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..files import write_atomically
 from .cards import FILES, Card, card_of, shipped, terms
 from .packed import DataError, pack, read_verified, sha256
 
@@ -39,9 +40,9 @@ def build(source: str | Path, out: str | Path | None = None, without: Iterable[s
             path.unlink(missing_ok=True)
             continue
         data = pack(*read_originals(card, Path(source)))
-        _write(path, data)
+        write_atomically(path, lambda part, data=data: part.write_bytes(data))
         found[card.name] = "sound" if sha256(data) == card.sha256 else "NOT the file this version ships"
-    _write(out / "README.md", terms().encode())
+    write_atomically(out / "README.md", lambda part: part.write_bytes(terms().encode()))
     return found
 
 
@@ -100,9 +101,7 @@ def _found_or_fetched(card: Card, file: str, digest: str) -> bytes:
     if sha256(data) != digest:
         raise ValueError(f"{file} from {card.address} is another file")
     with suppress(OSError, IndexError):  # a home that cannot be written is no reason to fail
-        folder = own_folders()[-1]
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / file, data)
+        write_atomically(own_folders()[-1] / file, lambda part: part.write_bytes(data))
     return data
 
 
@@ -145,10 +144,3 @@ def _unpacked(file: str, data: bytes) -> bytes:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.read(file.removesuffix(".zip"))
     return {".xz": lzma.decompress, ".gz": gzip.decompress}.get(Path(file).suffix, bytes)(data)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write all of `data` to `path`, which at no moment holds a part of it."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(data)
-    part.replace(path)

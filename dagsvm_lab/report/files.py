@@ -1,11 +1,11 @@
-"""Where the project is, how files get written whole, and digests of what decides a result."""
+"""Where the project is, and digests of what decides a result."""
 
 import hashlib
 import json
-import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from ..files import write_atomically
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -30,19 +30,6 @@ def project_root() -> Path:
     if found := checkout():
         return found
     raise CommandError("this needs the project's notebooks: go to a checkout of dagsvm_lab and try again there")
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write(temporary)` fill a file beside `path` that is then renamed over it; return `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")  # savefig picks by suffix
-    try:
-        write(part)
-        os.replace(part, path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    return path
 
 
 def write_json(path: Path, content: object, indent: int | None = 1) -> Path:

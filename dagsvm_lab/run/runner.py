@@ -188,8 +188,9 @@ def run_job(job: Job, at: dict | None = None) -> Outcome:
             error = f"{failure.ename}: {failure.evalue}"
         except Exception as failure:  # a dead kernel or the deadline: the copy shows how far it came
             error = f"{type(failure).__name__}: {failure}"
-            if at.get("stopped") or not part.exists():
+            if at.get("stopped"):
                 raise
+            nbformat.read(part, 4)  # raises if it is not there, or cut off by a full disk
 
     try:
         origin, before = job.origin(), job.written()

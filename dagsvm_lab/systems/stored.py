@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..files import write_atomically
 from ..machines import Bank
 
 FORMAT = 2
@@ -41,8 +42,9 @@ class Stored:
             arrays["classes_"] = self.classes_
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in_"] = self.feature_names_in_.astype(str)
-        with open(path, "wb") as out:
-            np.savez_compressed(out, about=np.array(json.dumps(about)), **arrays)
+        content = BytesIO()
+        np.savez_compressed(content, about=np.array(json.dumps(about)), **arrays)
+        write_atomically(Path(path), lambda part: part.write_bytes(content.getvalue()))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
