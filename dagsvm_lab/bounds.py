@@ -77,8 +77,8 @@ def fat_shattering(gamma: float, radius: float, dimension: float | None = None) 
 def lemma4(k, m: float, delta: float, log_base: float | str = 2) -> float:
     """Return Lemma 4's eps(m, K, delta) for nodes whose fat-shattering dimensions at gamma_i / 8 are k_i."""
     log, k = _log(log_base), np.atleast_1d(np.asarray(k, dtype=float))
-    if not (k > 0).all():
-        raise ValueError("every k_i must be positive")
+    if not ((k > 0) & (k < inf)).all():
+        raise ValueError("every k_i must be positive and finite")
     D = sum(k_i * log(4 * e * m / k_i) for k_i in k)
     return float((D * log(8 * m) + len(k) * log(2) + log(1 / delta)) / m)
 

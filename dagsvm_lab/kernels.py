@@ -23,6 +23,8 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 def gamma_from_sigma(sigma: float) -> float:
     """gamma of exp(-gamma |x - y|^2) for Platt's Gaussian of width sigma: 1 / (2 sigma^2)."""
+    if not 1e-150 < sigma < 1e150:
+        raise ValueError(f"sigma must be positive, and neither tiny nor huge; got {sigma!r}")
     return 1.0 / (2.0 * float(sigma) ** 2)
 
 

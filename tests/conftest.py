@@ -1,5 +1,6 @@
 """What several tests need: the checkout, the originals where they are at hand, small notebooks."""
 
+import faulthandler
 import os
 from pathlib import Path
 
@@ -15,6 +16,14 @@ settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+@pytest.fixture(autouse=os.environ.get("HYPOTHESIS_PROFILE") == "search")
+def an_end():
+    """While new examples are sought, a test that takes ten minutes is shown where it hangs, and ended."""
+    faulthandler.dump_traceback_later(600, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
 # What takes seconds: left out of `make test-fast`, never of `make test`.
 SLOW = """
     test_letter_as_in_platts_table_1 test_usps_as_in_platts_table_1 test_letter_in_single_precision
@@ -28,7 +37,8 @@ SLOW = """
     test_a_cluster_that_loses_a_worker_gives_the_same_results test_a_fit_spreads_its_machines_over_a_cluster
     test_equal_outputs_pass_and_an_altered_digit_is_noticed test_a_scheduler_that_is_not_there_gets_one_sentence
     test_refresh_writes_a_clean_notebook_and_leaves_one_that_failed
-    test_plain_papermill_is_refused_what_the_notebook_does_not_know
+    test_plain_papermill_is_refused_what_the_notebook_does_not_know test_one_row_of_each_of_a_thousand_classes
+    test_a_full_disk_fails_jobs_and_leaves_no_half_file
 """.split()
 
 

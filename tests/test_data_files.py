@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tracemalloc
 import urllib.error
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -117,21 +116,22 @@ def test_a_shipped_file_is_what_numpy_reads_and_holds_no_pickle():
         assert set(file.files) == {"codes", "shift", "missing", "y"} and len(file["missing"]) == 6
     tricked = io.BytesIO()
     np.savez(tricked, codes=np.array([{}], dtype=object), shift=np.zeros(1, int), missing=[], y=[0])
-    with pytest.raises(ValueError, match="pickle"):
+    with pytest.raises(DataError, match="pickle"):
         unpack(tricked.getvalue())
 
 
-def _damaged(data: bytes, rng) -> bytes:
-    """One bit flipped, or cut off somewhere."""
-    k = int(rng.integers(len(data)))
-    return data[:k] if rng.random() < 0.5 else data[:k] + bytes([data[k] ^ (1 << int(rng.integers(8)))]) + data[k + 1 :]
+def _damaged(data: bytes, rng, times: int):
+    """So many copies with one bit flipped, and so many that are cut off somewhere."""
+    for k in rng.integers(len(data), size=times).tolist():
+        yield data[:k] + bytes([data[k] ^ (1 << int(rng.integers(8)))]) + data[k + 1 :]
+    for k in rng.integers(len(data), size=times).tolist():
+        yield data[:k]
 
 
-def test_a_thousand_damages_of_a_shipped_file_are_all_refused(files):
-    path, rng = files / "glass.npz", np.random.default_rng(0)
-    data = path.read_bytes()
-    for _ in range(1000):
-        path.write_bytes(_damaged(data, rng))
+def test_two_thousand_damages_of_a_shipped_file_are_all_refused(files):
+    path = files / "glass.npz"
+    for damaged in _damaged(path.read_bytes(), np.random.default_rng(0), 1000):
+        path.write_bytes(damaged)
         with pytest.raises(DataError, match="^glass: the file"):
             load("glass")
 
@@ -146,18 +146,17 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_thousand_damages_of_each_format_end_in_an_error_or_in_small_arrays(name):
+def test_two_thousand_damages_of_each_format_end_in_an_error_or_in_small_arrays(name):
     """Digests are checked before; but no reader may hang, run out of memory or end in another kind of error."""
-    data, read = FORMATS[name]
-    rng, refused = np.random.default_rng(0), 0
+    (data, read), refused = FORMATS[name], 0
     read(data)
-    for _ in range(1000):
+    for damaged in _damaged(data, np.random.default_rng(0), 1000):
         tracemalloc.start()
         try:
-            found = read(_damaged(data, rng))
+            found = read(damaged)
             assert all(len(part) < 100 for part in found)
-        except (ValueError, OSError, EOFError, KeyError, IndexError, zipfile.BadZipFile, NotImplementedError) as error:
-            refused += bool(str(error)) or isinstance(error, EOFError)
+        except (ValueError, OSError, IndexError) as error:
+            refused += bool(str(error))
         finally:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
@@ -171,7 +170,7 @@ def test_a_damaged_original_is_refused_whatever_its_format(originals, tmp_path):
         for file in card.originals:
             (tmp_path / file).parent.mkdir(exist_ok=True)
             data = (originals / "data" / "vendorable" / file).read_bytes()
-            (tmp_path / file).write_bytes(_damaged(data, rng))
+            (tmp_path / file).write_bytes(next(_damaged(data, rng, 1)))
             break
         with pytest.raises(DataError, match=f"^{card.name}: the file .* is damaged or another file"):
             reading.read_originals(card, tmp_path)

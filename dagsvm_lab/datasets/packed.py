@@ -58,10 +58,13 @@ def pack(X: np.ndarray, y: np.ndarray) -> bytes:
 
 def unpack(data: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Return the values (float64) and the labels that `pack` was given."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        X = np.ascontiguousarray(file["codes"] / TENS[file["shift"]])
-        X.ravel()[file["missing"]] = np.nan
-        y = file["y"]
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            X = np.ascontiguousarray(file["codes"] / TENS[file["shift"]])
+            X.ravel()[file["missing"]] = np.nan
+            y = file["y"]
+    except Exception as error:  # whatever zip, its compressions and NumPy's format may find
+        raise DataError(f"this is no whole packed file: {error}") from None
     return X, y.astype(np.int64) if y.dtype.kind == "i" else y
 
 

@@ -188,6 +188,8 @@ def solve_exactly(block: Callable, codes, n_classes: int, C, loss: Loss, verbose
 def _products(block, c, rows: int = 1024) -> np.ndarray:
     """K c in float64, by blocks of rows."""
     support = np.flatnonzero(c.any(axis=1))
+    if not support.size:
+        return np.zeros(c.shape)
     take = np.arange(len(c))
     parts = [block(take[k : k + rows], support) @ c[support] for k in range(0, len(c), rows)]
     return np.concatenate(parts)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+LARGEST = 1e100  # finite bounds on alpha beyond it are taken for it: its square must be a number
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -101,7 +103,15 @@ def problem(y, C=1.0, linear=None, upper=None) -> tuple[np.ndarray, np.ndarray, 
         u = np.where(soft > 0, np.broadcast_to(upper, y.shape), 0.0).astype(float)
     if not (np.isfinite(p).all() and (u >= 0).all()):
         raise ValueError("linear must be finite, and C and upper must not be negative")
-    return np.where(y < 0, -1.0, 1.0), p, u
+    return np.where(y < 0, -1.0, 1.0), p, np.where(np.isinf(u), u, np.minimum(u, LARGEST))
+
+
+def matrix(K, y) -> np.ndarray:
+    """K as an array, if it is the finite kernel matrix of as many rows as y has."""
+    K = np.asarray(K)
+    if K.shape != (len(y),) * 2 or not np.isfinite(K).all():
+        raise ValueError(f"K must be a finite matrix of {len(y)} x {len(y)} kernel values, not {K.shape}")
+    return K
 
 
 def product(K, beta: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ import numpy as np
 from scipy import linalg
 
 from .active import bordered, finish
-from .dual import Dual, build, problem, warn
+from .dual import Dual, build, matrix, problem, warn
 
 
 class _Matrix:
@@ -175,7 +175,7 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
     [0.25, 0.25]
     """
     s, p, u = problem(y, C, linear, upper)
-    given = _Matrix(np.asarray(K))
+    given = _Matrix(matrix(K, y))
     live = np.flatnonzero(u > 0)
     alpha = np.zeros(len(s))
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point

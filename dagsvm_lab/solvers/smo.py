@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from .active import finish
-from .dual import Dual, build, measure, problem, product, warn
+from .dual import Dual, build, matrix, measure, problem, product, warn
 from .steps import lean
 
 EXACT = 400  # rows; beyond, a system of all free rows costs more than the steps that it saves
@@ -61,7 +61,7 @@ def solve_smo(
     >>> dual.alpha.round(3).tolist(), round(dual.objective, 3)
     ([0.5, 0.5], -0.5)
     """
-    dual = smo(np.asarray(K, float), *problem(y, C, linear, upper), tol, max_iter)
+    dual = smo(matrix(K, y).astype(float, copy=False), *problem(y, C, linear, upper), tol, max_iter)
     if not dual.converged:
         warn(f"SMO stopped after {dual.n_iter} steps at a violation of {dual.kkt_violation:.2g}, above tol={tol}")
     return dual

@@ -1,0 +1,183 @@
+"""Whatever estimators and public functions are given: an answer that is finite, or one sentence.
+
+Never a hang, a warning of NumPy's, or an error that names nothing. `make fuzz` looks for new cases for an hour.
+"""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from dagsvm_lab import bounds, gamma_from_sigma, load, solve_qp, solve_smo, systems
+from dagsvm_lab.graphs import GraphTooLarge
+from dagsvm_lab.solvers import certify
+
+EVERY = [getattr(systems, name) for name in systems.__all__]
+X, Y = (part[::5] for part in load_iris(return_X_y=True))
+REFUSED = (ValueError, TypeError, GraphTooLarge)
+
+
+def answered(est, rows, labels, ask=None) -> bool:
+    """Whether it was fitted and answers in finite scores; if it was refused, by a sentence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            est.fit(rows, labels)
+            ask = rows if ask is None else ask
+            found, scores = est.predict(ask), est.decision_function(ask)
+        except REFUSED as error:
+            assert len(str(error)) > 10, repr(error)
+            return False
+    assert np.isfinite(scores).all() and len(found) == len(scores)
+    return True
+
+
+ODD = st.one_of(
+    st.floats(),
+    st.integers(-3, 300),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=3),
+    st.sampled_from([[], {}, 1e308, 5e-324, 1j, np.float32(2), np.int8(3), np.array([1.0, 2.0]), "scale", "auto",
+                     "linear", "poly", "rbf", "sigmoid", "precomputed", "smo", "qp", "balanced", "random",
+                     {0: 2.0}, {"a": 1}]),
+)  # fmt: skip
+WORK = {"n_jobs": st.sampled_from([None, -1, 0, 1, 2, "two", 1.5, True])}  # no thousand processes
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(EVERY), st.data())
+def test_any_parameter_is_taken_or_refused(make, data):
+    names = st.sampled_from(sorted(set(make().get_params()) - {"verbose"}))
+    chosen = data.draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    given = {name: data.draw(WORK.get(name, ODD), label=name) for name in chosen}
+    est = make(**({"max_iter": 2000, "max_nodes": 200} | given if "max_nodes" in make().get_params() else
+                  {"max_iter": 2000} | given))  # fmt: skip
+    answered(est, X, Y)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(EVERY), st.integers(0, 10**6),
+       st.sampled_from(["asymmetric", "no kernel", "low rank", "zero", "huge", "tiny", "not finite", "wide", "tall"]),
+       st.booleans())  # fmt: skip
+def test_any_matrix_of_kernel_values_is_taken_or_refused(make, seed, kind, by_call):
+    rng, n = np.random.default_rng(seed), len(X)
+    K = rng.normal(size=(n, n))
+    K = {"asymmetric": K, "no kernel": K + K.T, "low rank": np.outer(K[0], K[0]), "zero": 0 * K,
+         "huge": 1e200 * K @ K.T, "tiny": 1e-200 * K @ K.T, "wide": K[:-1], "tall": K[:, :-1],
+         "not finite": np.where(rng.random((n, n)) < 0.01, np.nan, K @ K.T)}[kind]  # fmt: skip
+    options = {"max_iter": 500} | ({"max_nodes": 200} if "max_nodes" in make().get_params() else {})
+    if by_call:
+        index = np.arange(n, dtype=float)[:, None]
+        look = lambda A, B: K[np.ix_(A[:, 0].astype(int) % len(K), B[:, 0].astype(int) % K.shape[1])]  # noqa: E731
+        answered(make(kernel=look, **options), index, Y)
+    else:
+        answered(make(kernel="precomputed", **options), K, Y)
+
+
+LAYOUTS = {
+    "float32": lambda A: A.astype(np.float32),
+    "Fortran": np.asfortranarray,
+    "every second": lambda A: np.repeat(A, 2, axis=0)[::2],
+    "backwards": lambda A: A[::-1].copy()[::-1],
+    "lists": lambda A: A.tolist(),
+    "objects": lambda A: A.astype(object),
+    "a frame": lambda A: pd.DataFrame(A).astype({0: np.float32}),
+    "swapped bytes": lambda A: A.astype(A.dtype.newbyteorder()),
+    "sparse": sparse.csr_array,
+}
+LABELS = {
+    "words": lambda y: np.array(["a", "bb", "ccc"])[y],
+    "objects": lambda y: np.array(["a", "bb", "ccc"], dtype=object)[y],
+    "a list": lambda y: ["a" * (k + 1) for k in y],
+    "categories": lambda y: pd.Series(y).map({0: "x", 1: "y", 2: "z"}).astype("category"),
+    "whole floats": lambda y: y * 1.0,
+    "far apart": lambda y: np.array([-(2**62), 0, 2**62])[y],
+    "int8": lambda y: y.astype(np.int8),
+}
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(EVERY), st.sampled_from(sorted(LAYOUTS)), st.sampled_from(sorted(LABELS)))
+def test_the_answers_do_not_depend_on_how_rows_and_labels_are_kept(make, layout, labels):
+    rows = np.round(X * 8) / 8  # the same numbers in single precision
+    assume(layout != "sparse" or make()._sparse)
+    options = {"random_state": 0} if "random_state" in make().get_params() else {}
+    plain = make(gamma=0.5, **options).fit(rows, Y)
+    kept = LAYOUTS[layout](rows)
+    est = make(gamma=0.5, **options).fit(kept, LABELS[labels](Y))
+    assert est.classes_.searchsorted(est.predict(kept)).tolist() == plain.predict(rows).tolist()
+
+
+def test_rows_in_a_read_only_file_are_taken(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for make in EVERY:
+        assert answered(make(), mapped, Y)
+
+
+def test_one_row_of_each_of_a_thousand_classes():
+    grid = np.stack(np.unravel_index(np.arange(1000), (10, 10, 10)), axis=1).astype(float)
+    for make in (systems.MaxWinsSVC, systems.DAGSVC, systems.OneVsRestSVC):
+        est = make(C=10.0, gamma=1.0).fit(grid, np.arange(1000))
+        assert est.predict(grid[::50]).tolist() == list(range(0, 1000, 50))
+
+
+SIZE = st.floats(1e-70, 1e70)
+MARGINS = st.lists(st.one_of(SIZE, st.sampled_from([0.0, -1.0, np.nan, np.inf])), max_size=4)
+SAMPLE = {"m": st.integers(1, 10**9), "delta": st.floats(1e-300, 1.0)}
+FUNCTIONS = {
+    "gamma_from_sigma": (gamma_from_sigma, {"sigma": st.one_of(SIZE, st.floats(), st.integers(-3, 3))}),
+    "theorem1": (bounds.theorem1, {"margins": MARGINS, "radius": SIZE} | SAMPLE),
+    "theorem2": (bounds.theorem2, {"margins": MARGINS, "radius": SIZE} | SAMPLE),
+    "lemma4": (bounds.lemma4, {"k": MARGINS} | SAMPLE),
+    "fat_shattering": (bounds.fat_shattering, {"gamma": st.one_of(SIZE, st.just(-1.0)), "radius": SIZE}),
+}
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(sorted(FUNCTIONS)), st.data())
+def test_functions_give_a_number_or_a_sentence(name, data):
+    call, strategies = FUNCTIONS[name]
+    given = {key: data.draw(strategy, label=key) for key, strategy in strategies.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            assert call(**given) >= 0 or name == "lemma4" and max(given["k"]) > given["m"]
+        except ValueError as error:
+            assert len(str(error)) > 10
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 10**6), st.sampled_from(["kernel", "no kernel", "zero", "not finite", "wide"]),
+       st.one_of(st.floats(), st.sampled_from([1e-300, 1e300, 1.0])), st.booleans())  # fmt: skip
+def test_duals_are_solved_to_their_certificate_or_refused(seed, kind, C, exact):
+    assume(kind in ("kernel", "wide", "not finite") or C < np.inf)  # else the dual may have no minimum
+    A = np.random.default_rng(seed).normal(size=(12, 3))
+    K = {"kernel": A @ A.T, "no kernel": A @ np.diag([1, -1, 1]) @ A.T, "zero": np.zeros((12, 12)),
+         "not finite": np.full((12, 12), np.inf), "wide": np.ones((12, 11))}[kind]  # fmt: skip
+    y = np.where(np.arange(12) % 2, 1, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            dual = solve_qp(K, y, C=C) if exact else solve_smo(K, y, C=C, max_iter=10_000)
+        except ValueError as error:
+            assert len(str(error)) > 10
+            return
+        assert ((dual.alpha >= 0) & (dual.alpha <= C)).all()
+        if dual.converged and kind != "no kernel":
+            assert np.isfinite(certify(K, y, dual).kkt_violation)
+
+
+@given(st.text(max_size=20))
+def test_a_set_that_is_not_there_is_refused_by_name(name):
+    with pytest.raises(ValueError, match="there is no data set"):
+        load(name)
