@@ -1,7 +1,9 @@
 """The same answers elsewhere: `make matrix` asks for them in every place below and prints which differ.
 
 A place is a set of environment variables, a number of jobs, or a folder. Answers are the labels and costs of every
-estimator on small sets; in each place rows are also predicted one by one, permuted, and with other class names.
+estimator on small sets; in each place rows are also predicted one by one, permuted, and with other class names. Then
+every notebook runs there in its quick profile: what its checked cells show and what its tables make of the papers'
+claims and cells are answers too. `make matrix ARGS="Zen 'LANG=C'"` chooses places, NOTEBOOKS=02,04 notebooks.
 """
 
 import json
@@ -16,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NO_512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
 PLACES = {
     "this one": {},
+    "this one, again": {},
     "Haswell": {"OPENBLAS_CORETYPE": "Haswell"},
     "SkylakeX": {"OPENBLAS_CORETYPE": "SkylakeX"},
     "Zen": {"OPENBLAS_CORETYPE": "Zen"},
@@ -29,6 +32,7 @@ PLACES = {
     "LANG=C": {"LANG": "C", "LC_ALL": "C"},
     "a path with spaces and umlauts": {"MATRIX_FOLDER": "ein Ordner für Äpfel"},
 }  # fmt: skip
+NOTEBOOKS = os.environ.get("NOTEBOOKS", "00,01,02,03,04,05").split(",")
 NAMES = """OneVsRestSVC MaxWinsSVC AndGateSVC DAGSVC AdaptiveDAGSVC BinaryTreeSVC DecisionTreeSVC DCSVC PosteriorSVC
 ECOCSVC CrammerSingerSVC WestonWatkinsSVC""".split()
 
@@ -70,33 +74,76 @@ def answers() -> dict:
     return found
 
 
+def papers(root: Path, environment: dict, out: Path) -> dict:
+    """What checked cells show and what verdicts the tables get, after a quick run of the notebooks into `out`."""
+    import nbformat
+
+    from dagsvm_lab.report.scorecard import scorecard
+
+    only = [word for name in NOTEBOOKS for word in ("--only", name)]
+    jobs = ["-p", "n_jobs", environment.get("MATRIX_JOBS", "1")]
+    command = [sys.executable, "-m", "dagsvm_lab", "papers", "--out", str(out), *only, *jobs]
+    run = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    if run.returncode:
+        return {"odd": run.stdout.splitlines()[-1:]}
+    found = {"verdicts": scorecard(out)[["verdict", "inferred_verdict"]].to_numpy().ravel().tolist()}
+    for path in sorted(out.glob("*.ipynb")):
+        cells = [c for c in nbformat.read(path, 4).cells if c.cell_type == "code"]
+        cells = [c for c in cells if not {"nbval-ignore-output", "parameters"} & {*c.metadata.get("tags", ())}]
+        found[f"cells of {path.stem[:2]}"] = [shown(cell.outputs) for cell in cells]
+    return found
+
+
+def shown(outputs: list) -> list:
+    """What can be read in a cell's outputs: text and tables, no pictures."""
+    data = [o.get("data", {}) for o in outputs]
+    return [o.get("text", "") + d.get("text/html", d.get("text/plain", "")) for o, d in zip(outputs, data, strict=True)]
+
+
 def ask(place: dict) -> dict:
     """The answers of a new process in that place."""
     with tempfile.TemporaryDirectory() as folder:
         root = ROOT
         if name := place.get("MATRIX_FOLDER"):
             root = Path(folder, name)
-            shutil.copytree(ROOT / "dagsvm_lab", root / "dagsvm_lab")
+            for part in ("dagsvm_lab", "notebooks", "figures"):
+                shutil.copytree(ROOT / part, root / part)
+            shutil.copy(ROOT / "pyproject.toml", root)
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(root)} | place
         command = [sys.executable, str(Path(__file__)), "--answers"]
         run = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
-    return json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else {"odd": [run.stderr.splitlines()[-1]]}
+        if run.returncode:
+            return {"odd": [run.stderr.splitlines()[-1]]}
+        found = json.loads(run.stdout.splitlines()[-1])
+        more = papers(root, environment, Path(folder, "out"))
+    return found | more | {"odd": found["odd"] + more.get("odd", [])}
+
+
+def kind(key: str) -> str:
+    """The column of the table that an answer is counted in."""
+    return key.split()[0] if key.startswith(("verdicts", "cells")) else "labels and costs"
 
 
 def main(chosen: list[str]) -> int:
     """Print the table, or its rows for the chosen places; 1 if any answer differs."""
     here, differ = ask(PLACES["this one"]), 0
-    print("| place | labels and costs | of them differ | odd ways |\n| --- | --- | --- | --- |")
+    kinds = ("labels and costs", "cells", "verdicts")
+    print("| place | " + " | ".join(f"{word} | differ" for word in kinds) + " | odd |")
+    print("| --- " * (2 * len(kinds) + 2) + "|")
     for name, place in PLACES.items():
         if chosen and name not in chosen:
             continue
-        there = ask(place) if place else here
-        asked = {key: values for key, values in here.items() if key != "odd"}
-        other = [f"{key}, row {k}" for key, values in asked.items()
-                 for k, value in enumerate(values) if there.get(key, [None] * len(values))[k] != value]  # fmt: skip
-        differ += len(other) + len(there["odd"])
-        print(f"| {name} | {sum(map(len, asked.values()))} | {len(other)} | {len(there['odd'])} |", flush=True)
-        print("".join(f"  {line}\n" for line in [*other, *there["odd"]]), end="", file=sys.stderr)
+        there = here if name == "this one" else ask(place)
+        count, other = dict.fromkeys(kinds, 0), {word: [] for word in kinds}
+        for key, values in here.items():
+            if key != "odd":
+                theirs = there.get(key, [None] * len(values))
+                count[kind(key)] += len(values)
+                other[kind(key)] += [f"{key}, {k}" for k, v in enumerate(values) if k >= len(theirs) or theirs[k] != v]
+        differ += sum(map(len, other.values())) + len(there["odd"])
+        counted = " | ".join(f"{count[word]} | {len(other[word])}" for word in kinds)
+        print(f"| {name} | {counted} | {len(there['odd'])} |", flush=True)
+        print("".join(f"  {line}\n" for line in [*sum(other.values(), []), *there["odd"]]), end="", file=sys.stderr)
     return int(differ > 0)
 
 
