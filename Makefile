@@ -7,7 +7,7 @@
 # make verdicts    after make full: which verdicts differ from the committed ones
 # make site        build the reader's edition in runs/site/html; make test-site tests it in a browser
 # make bench       time the solvers against LIBSVM
-# make lint        formatting, lint, spelling, and a scan for what is not safe
+# make lint        formatting, lint, spelling, types, and a scan for what is not safe
 # make test-oldest the tests with the oldest versions that pyproject.toml allows
 # make dist        build wheel and sdist, and test both without this checkout
 # make fuzz        look for new counterexamples for an hour (MINUTES=5 for less)
@@ -76,11 +76,12 @@ test-site: $(READY)
 	$(VENV) -m pytest -q tests/site $(ARGS)
 
 lint: $(READY)
-	$(VENV) -m pip install --quiet --constraint constraints.txt bandit codespell
+	$(VENV) -m pip install --quiet --constraint constraints.txt bandit codespell "pyright[nodejs]"
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m codespell_lib
 	$(VENV) -m bandit --quiet --recursive --configfile pyproject.toml dagsvm_lab
+	$(VENV) -m pytest -q tests/test_types.py
 
 test-oldest:
 	"$(PYTHON)" -m venv runs/oldest
@@ -94,7 +95,8 @@ dist: $(READY)
 	sh tests/dist.sh "$(PYTHON)"
 
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=search timeout $(MINUTES)m sh -c 'while $(PYTEST) -q -m hypothesis tests; do :; done'; [ $$? = 124 ]
+	HYPOTHESIS_PROFILE=search timeout $(MINUTES)m sh -c \
+		'ulimit -v 8000000; while $(PYTEST) -q -m hypothesis --hypothesis-show-statistics tests; do :; done'; [ $$? = 124 ]
 
 matrix: $(READY)
 	$(VENV) tests/matrix.py $(ARGS)

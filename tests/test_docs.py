@@ -74,3 +74,26 @@ def test_types_see_through_the_table(monkeypatch):
     monkeypatch.setattr("typing.TYPE_CHECKING", True)
     seen = vars(importlib.reload(dagsvm_lab))
     assert {name: seen.get(name) for name in given} == given
+
+
+def test_completion_in_jupyterlab():
+    """What the kernel completes is what JupyterLab offers: names, parameters, methods of an object that is there."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel()
+    try:
+        client.execute_interactive(
+            "from dagsvm_lab import DAGSVC, load\nimport dagsvm_lab\nest = DAGSVC()", timeout=300
+        )
+
+        def offered(code: str) -> set[str]:
+            found = client.complete(code, reply=True, timeout=300)["content"]
+            return {match.rpartition(".")[2].rstrip("=") for match in found["matches"]}
+
+        assert set(dagsvm_lab.__all__[1:]) <= offered("dagsvm_lab.")
+        assert {"predict", "predict_with_cost"} <= offered("est.pre") and {"fit", "fit_over"} <= offered("est.fi")
+        assert {"C", "kernel", "gamma", "order"} <= offered("DAGSVC(")
+        assert {"X_train", "y_train", "card"} <= offered('load("iris").')
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

@@ -160,6 +160,12 @@ def test_one_version_everywhere(root, capsys):
     assert authors == ["Platt", "Yu", "Wang", "Rathgamage Don"]
 
 
+def test_commits_are_checked_with_the_versions_that_make_lint_uses(root):
+    hooks = yaml.safe_load((root / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    revisions = {h["repo"].rpartition("/")[2].removesuffix("-pre-commit"): h["rev"].removeprefix("v") for h in hooks}
+    assert revisions == {name: constraints(root)[name] for name in ("ruff", "codespell", "nbstripout")}
+
+
 def makefile_targets(root) -> set[str]:
     return set(re.findall(r"^([\w-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
 
@@ -184,6 +190,11 @@ def test_workflows_run_make_targets_and_pin_actions(root):
     ]
     steps = [step for file in files for job in file["jobs"].values() for step in job["steps"]]
     assert len(steps) > 10
+    for file in files:
+        assert file["name"] and file[True] and file["permissions"]  # YAML reads the key "on" as True
+        for job in file["jobs"].values():
+            systems = job.get("strategy", {}).get("matrix", {}).get("os", [job["runs-on"]])
+            assert set(systems) <= {"ubuntu-latest", "macos-latest", "windows-latest"}
     for step in steps:
         if "uses" in step:
             assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"])
