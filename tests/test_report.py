@@ -1,5 +1,8 @@
 """Claims, cells, the scorecard and how tables are shown, on a small paper whose answers are known."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,7 @@ from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.report import scorecard as sc
 from dagsvm_lab.report import verdicts as v
 from dagsvm_lab.report.claims import INFERRED, Outcome, Paper, Tables, three
+from dagsvm_lab.report.files import project_root, write_atomically
 from dagsvm_lab.report.record import Record
 from dagsvm_lab.report.tables import SIGNS, Table, matrix
 
@@ -167,3 +171,42 @@ def test_findings_are_computed_from_tables_and_left_out_without_them(tmp_path):
     glass, order = findings(tmp_path)
     assert "91 %" in glass and "70 %" in glass and "98 %" in glass
     assert "0.0 to 5.0 %" in order
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    path = tmp_path / "table.csv"
+    write_atomically(path, lambda part: part.write_text("old"))
+
+    def fails(part: Path) -> None:
+        part.write_text("ne")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError):
+        write_atomically(path, fails)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_record_says_what_produced_it_wherever_it_is_called_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Record("01_x", out_dir="runs").folder == project_root() / "runs" / "01_x"
+    run = Record("01_x", out_dir=tmp_path, seed=3)
+    assert list(run.progress(iter("ab"), "letters", total=2)) == ["a", "b"]
+    assert run.map(pow, [(2, 3), (3, 2)], "powers") == [8, 9]
+    assert run.expected("letters").data == ""
+    run.close(["iris", "letter"])
+    assert run.expected("letters").data == "*The next cell took: letters 0 s in the last run here (quick profile).*"
+    written = json.loads((tmp_path / "01_x" / "run.json").read_text())
+    assert written["parameters"] == {"profile": "quick", "seed": 3} and len(written["data"]["letter"]) == 64
+    shown = dict(run.provenance().to_numpy().tolist())
+    assert shown["data: letter"] == written["data"]["letter"][:12] and "numpy" in shown
+
+
+def test_figures_are_the_same_bytes_each_time(tmp_path):
+    from matplotlib.figure import Figure
+
+    for out in ("a", "b"):
+        figure = Figure()
+        figure.subplots().plot([1, 2, 3], label="x")
+        Record("01_x", out_dir=tmp_path / out).figure("line", figure)
+    for name in ("line.svg", "line.png"):
+        assert (tmp_path / "a/01_x" / name).read_bytes() == (tmp_path / "b/01_x" / name).read_bytes()

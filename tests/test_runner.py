@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from dagsvm_lab import DAGSVC, load
-from dagsvm_lab.report.files import project_root, write_atomically
-from dagsvm_lab.report.record import Record
+from dagsvm_lab.report.files import project_root
 from dagsvm_lab.run import parameters, runner
 from dagsvm_lab.run.cli import main
 
@@ -348,16 +347,13 @@ def test_without_dask_a_scheduler_gets_one_sentence(notebook, tmp_path, capsys, 
     assert "dagsvm-lab[cluster]" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name, value", [("profile", "fulll"), ("no_such", 3)])
-def test_plain_papermill_is_refused_what_the_notebook_does_not_know(notebook, tmp_path, name, value):
+@pytest.mark.parametrize("name, value, named", [("profile", "fulll", "fulll"), ("no_such", 3, "no_such")])
+def test_plain_papermill_is_refused_what_the_notebook_does_not_know(notebook, tmp_path, name, value, named):
     import papermill
 
-    path = notebook("01_good_one", TABLE)
-    with pytest.raises(
-        papermill.PapermillExecutionError, match=f"ValueError: .*{value if name == 'profile' else name}"
-    ):
-        papermill.execute_notebook(str(path), None, {"out_dir": str(tmp_path), name: value}, progress_bar=False,
-                                   cwd=project_root())  # fmt: skip
+    path, given = notebook("01_good_one", TABLE), {"out_dir": str(tmp_path), name: value}
+    with pytest.raises(papermill.PapermillExecutionError, match=f"ValueError: .*{named}"):
+        papermill.execute_notebook(str(path), None, given, progress_bar=False, cwd=project_root())
     assert not (tmp_path / "01_good").exists()
 
 
@@ -442,49 +438,9 @@ def test_refresh_writes_a_clean_notebook_and_leaves_one_that_failed(notebook, tm
     assert papers(tmp_path, "--refresh") == 1
     assert fails.read_bytes() == before
     nb = nbformat.read(good, 4)
-    assert [len(o) for o in outputs(good)] == [0, 1, 1] and outputs(good)[1][0].text == "".join(
-        f"{k}\n" for k in range(9)
-    )
+    assert [len(o) for o in outputs(good)] == [0, 1, 1]
+    assert outputs(good)[1][0].text == "".join(f"{k}\n" for k in range(9))
     assert [c.execution_count for c in nb.cells] == [1, 2, 3] and "papermill" not in good.read_text()
     assert set(nb.metadata) == {"kernelspec", "language_info"} and nb.metadata.kernelspec.name == "python3"
     assert nb.cells[0].metadata == {"tags": ["parameters"]} and nb.cells[1].metadata == {}
     assert outputs(shows)[1][0].metadata["image/png"]["alt"] == "what it shows"
-
-
-def test_a_write_that_fails_leaves_the_old_file(tmp_path):
-    path = tmp_path / "table.csv"
-    write_atomically(path, lambda part: part.write_text("old"))
-
-    def fails(part: Path) -> None:
-        part.write_text("ne")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError):
-        write_atomically(path, fails)
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-
-
-def test_record_says_what_produced_it_wherever_it_is_called_from(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert Record("01_x", out_dir="runs").folder == Path(__file__).resolve().parent.parent / "runs" / "01_x"
-    run = Record("01_x", out_dir=tmp_path, seed=3)
-    assert list(run.progress(iter("ab"), "letters", total=2)) == ["a", "b"]
-    assert run.map(pow, [(2, 3), (3, 2)], "powers") == [8, 9]
-    assert run.expected("letters").data == ""
-    run.close(["iris", "letter"])
-    assert run.expected("letters").data == "*The next cell took: letters 0 s in the last run here (quick profile).*"
-    written = json.loads((tmp_path / "01_x" / "run.json").read_text())
-    assert written["parameters"] == {"profile": "quick", "seed": 3} and len(written["data"]["letter"]) == 64
-    shown = dict(run.provenance().to_numpy().tolist())
-    assert shown["data: letter"] == written["data"]["letter"][:12] and "numpy" in shown
-
-
-def test_figures_are_the_same_bytes_each_time(tmp_path):
-    from matplotlib.figure import Figure
-
-    for out in ("a", "b"):
-        figure = Figure()
-        figure.subplots().plot([1, 2, 3], label="x")
-        Record("01_x", out_dir=tmp_path / out).figure("line", figure)
-    for name in ("line.svg", "line.png"):
-        assert (tmp_path / "a/01_x" / name).read_bytes() == (tmp_path / "b/01_x" / name).read_bytes()
