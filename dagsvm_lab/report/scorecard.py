@@ -32,15 +32,13 @@ def scorecard(figures: Path) -> pd.DataFrame:
 
 def tally(card: pd.DataFrame) -> pd.DataFrame:
     """Count the words: a row for each paper's statements and cells, as written and, where there is one, as inferred."""
-    kind = card["kind"].eq("cell").map({True: "table cells", False: "statements"})
-    both = [card.assign(of=kind, reading="as written", word=card["verdict"]),
-            card.assign(of=kind, reading="as inferred", word=card["inferred_verdict"])]  # fmt: skip
-    long = pd.concat(both, ignore_index=True).query("word != ''")
-    counts = pd.crosstab([long["paper"], long["of"], long["reading"]], long["word"])
-    counts = counts.reindex(columns=[w for w in WORDS if w in counts], fill_value=0).rename_axis(columns=None)
-    titles = {key: paper.title for key, paper in papers().items()}
-    order = counts.reset_index().sort_values(["paper", "of", "reading"], ascending=[True, True, False], kind="stable")
-    return order.assign(paper=order["paper"].map(titles)).reset_index(drop=True)
+    card = card.assign(of=card["kind"].eq("cell").map({True: "table cells", False: "statements"}))
+    card = card.rename(columns={"verdict": "as written", "inferred_verdict": "as inferred"})
+    long = card.melt(["paper", "of"], ["as written", "as inferred"], "reading", "word").query("word != ''")
+    counts = pd.crosstab([long["paper"], long["of"], long["reading"]], long["word"]).rename_axis(columns=None)
+    rows = counts[[w for w in WORDS if w in counts]].reset_index()
+    rows = rows.sort_values(["paper", "of", "reading"], ascending=[True, True, False], ignore_index=True)
+    return rows.assign(paper=rows["paper"].map({key: paper.title for key, paper in papers().items()}))
 
 
 def texts(card: pd.DataFrame, root: Path) -> dict[Path, str]:

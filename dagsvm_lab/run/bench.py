@@ -146,8 +146,7 @@ def small(names=SMALL, repeats: int = 15) -> pd.DataFrame:
     rows = []
     for name in names:
         d = load(name)
-        X, y = (d.X, d.y) if d.X_train is None else (d.X_train, d.y_train)
-        X = StandardScaler().fit_transform(np.asarray(X, float))
+        X, y = StandardScaler().fit_transform(d.X_train), d.y_train
         T = X[np.arange(1000) % len(X)]
         for C in (1.0, 100.0):
             row = compare(X, y, T, repeats if len(X) < 3000 else 3, C=C, gamma=1 / X.shape[1])
