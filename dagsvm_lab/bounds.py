@@ -22,7 +22,7 @@ from math import e, inf
 
 import numpy as np
 
-from .kernels import Kernel
+from .kernels import Kernel, Rows
 from .solvers.qp import ball_of
 
 
@@ -134,17 +134,12 @@ def enclosing_radius(K=None, *, X=None, kernel: Kernel | None = None, method: st
     """
     if (K is None) == (X is None):
         raise ValueError("give either the kernel matrix K or rows X")
-    if K is not None:
-        K = np.asarray(K)
-        diagonal, columns = np.diagonal(K).astype(float), lambda rows: K[:, rows].astype(float)
-    else:
-        kernel = kernel or Kernel("linear")
-        X = np.asarray(X, dtype=float)
-        diagonal, columns = kernel.diagonal(X), lambda rows: kernel(X, X[rows])
+    rows = Rows(K, Kernel("precomputed")) if X is None else Rows(X, kernel or Kernel("linear"))
+    diagonal = rows.diagonal()
     if method == "origin":
         return float(np.sqrt(diagonal.max()))
     if method == "exact":
-        return ball_of(diagonal, columns)[0]
+        return ball_of(diagonal, lambda some: rows.block(slice(None), some))[0]
     raise ValueError(f"method must be 'exact' or 'origin', not {method!r}")
 
 

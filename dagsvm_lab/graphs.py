@@ -289,7 +289,8 @@ class Ballot(Graph):
         """Labels, paths and scores of a batch whose machine outputs are `f`."""
         scores = self.decode(f, self.code)
         labels = np.argmax(scores if self.elect is None else self.elect(f, self.code), axis=1)
-        return labels, sparse.csr_matrix(np.ones(f.shape, dtype=np.int64)), scores
+        columns, starts = np.tile(np.arange(f.shape[1]), len(f)), np.arange(len(f) + 1) * f.shape[1]
+        return labels, sparse.csr_matrix((np.ones(f.size, dtype=np.int64), columns, starts), shape=f.shape), scores
 
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""

@@ -79,9 +79,9 @@ class ECOCSVC(BankClassifier):
         if isinstance(self.code, str):
             sparse = self.code == "sparse"
             size = self.code_size or int(np.ceil((15 if sparse else 10) * np.log2(n)))
-            if sample.bank is not None and sample.bank.code.shape == (size, n):
-                if sparse or (sample.bank.code != 0).all():
-                    return sample.bank.code  # any draw of this kind
+            given = None if sample.bank is None else sample.bank.code
+            if given is not None and given.shape == (size, n) and (sparse or given.all()):
+                return given  # any draw of this kind
             return random_code(n, size, sparse, self.random_state)
         code = np.asarray(self.code, dtype=np.int8)
         if code.ndim != 2 or code.shape[1] != n or not np.isin(code, (-1, 0, 1)).all():

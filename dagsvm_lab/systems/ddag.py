@@ -96,20 +96,18 @@ class DAGSVC(BankClassifier):
     _saved = ("_list_",)
     order_ = property(lambda self: self.classes_[self._list_], doc="The list, as class labels.")
 
-    def _settle(self, sample: Sample) -> None:
-        self._list_ = self._indices()
-
-    def _indices(self) -> np.ndarray:
-        """The list as class indices."""
-        if self.order is None:
-            return np.arange(len(self.classes_))
-        if isinstance(self.order, str):
-            return check_random_state(self.random_state).permutation(len(self.classes_))
-        place = {c: k for k, c in enumerate(self.classes_.tolist())}
-        order = [place.get(c) for c in np.asarray(self.order).tolist()]
-        if set(order) != set(place.values()) or len(order) != len(place):
-            raise ValueError(f"order must name each of the {len(self.classes_)} classes once, or be None or 'random'")
-        return np.array(order)
+    def _settle(self, sample: Sample | None) -> None:
+        """Set the list, as class indices."""
+        names, order = self.classes_.tolist(), self.order
+        if order is None:
+            self._list_ = np.arange(len(names))
+        elif isinstance(order, str):
+            self._list_ = check_random_state(self.random_state).permutation(len(names))
+        else:
+            given = np.asarray(order).tolist()
+            if len(given) != len(names) or set(given) != set(names):
+                raise ValueError(f"order must name each of the {len(names)} classes once, or be None or 'random'")
+            self._list_ = np.array([names.index(name) for name in given])
 
     def _make_graph(self) -> DecisionGraph:
         return ddag(self._list_, len(self.classes_))
@@ -128,6 +126,6 @@ class DAGSVC(BankClassifier):
             The copy; nothing is trained again.
         """
         other = self._variant(order=order)
-        other._list_ = other._indices()
+        other._settle(None)
         other.graph_ = other._make_graph()
         return other

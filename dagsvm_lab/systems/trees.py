@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from ..graphs import DecisionGraph
+from ..kernels import squared
 from ..machines import pair_index
 from .base import BankClassifier, Sample
 from .declared import Count, Seed
@@ -42,7 +43,7 @@ class Geometry:
     def __init__(self, sample: Sample) -> None:
         self.X, self.mass = sample.X, sample.mass
         self.precomputed = sample.kernel.name == "precomputed"
-        self.norms = np.diag(self.X).copy() if self.precomputed else np.einsum("ij,ij->i", self.X, self.X)
+        self.norms = np.diag(self.X) if self.precomputed else squared(self.X)
 
     def __call__(self, group: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inner products between the group's class means, each class's total variance tr S and share of the rows."""
@@ -63,11 +64,6 @@ def squared_distances(products: np.ndarray) -> np.ndarray:
     """|mu_i - mu_j|^2 from inner products of means."""
     norm = np.diag(products)
     return np.maximum(norm[:, None] + norm - 2 * products, 0.0)
-
-
-def fisher_ratios(products: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """r_ij = |mu_i - mu_j|^2 / (tr S_i + tr S_j), Eq. 4 for vectors."""
-    return squared_distances(products) / np.maximum(spread[:, None] + spread, 1e-300)
 
 
 class TreeClassifier(BankClassifier):
@@ -212,10 +208,10 @@ class BinaryTreeSVC(TreeClassifier):
             if self.pair == "centre":
                 chosen = np.argsort(np.diag(products) - 2 * products @ share, kind="stable")[:2]
             else:
-                ratio = fisher_ratios(products, spread)
-                upper = np.triu_indices(k, 1)
-                best = np.argmax(ratio[upper]) if self.pair == "fisher" else np.argmin(ratio[upper])
-                chosen = np.array([upper[0][best], upper[1][best]])
+                i, j = np.triu_indices(k, 1)
+                ratio = (squared_distances(products) / np.maximum(spread[:, None] + spread, 1e-300))[i, j]  # Eq. 4
+                best = ratio.argmax() if self.pair == "fisher" else ratio.argmin()
+                chosen = [i[best], j[best]]
         return tuple(int(c) for c in np.sort(group.classes[chosen]))
 
     def _route(self, f: np.ndarray, codes: np.ndarray, mass: np.ndarray, i: int, j: int) -> tuple:
