@@ -43,9 +43,8 @@ class Outputs:
             self.rows = prepared(vectors, kernel, dtype)
             self._weigh(slices, coef, used, dtype)
             # some BLAS kernels round the columns of a float32 product differently: then float64 it is
-            if issparse(vectors):
-                break
-            probes = [self(np.repeat(vectors[[k]], self.width, axis=0)) for k in (0, -1)]
+            tried = (0, -1) if dtype is np.float32 else ()
+            probes = [self(np.repeat(vectors[[k]], self.width, axis=0)) for k in tried]
             if all((probe == probe[0]).all() for probe in probes):
                 break
 

@@ -231,8 +231,7 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
         return self.classes_[labels]
 
     support_ = property(lambda self: self.machines_.support, doc="Unique support vectors: indices of training rows.")
-    n_support_ = property(lambda self: np.bincount(self.machines_.support_class, minlength=len(self.classes_)),
-                          doc="Unique support vectors in each class.")  # fmt: skip
+    n_support_ = property(lambda self: np.bincount(self.machines_.support_class, minlength=len(self.classes_)))
     dual_coef_ = property(lambda self: self.machines_.coef, doc="Coefficients of the machines, one sparse row each.")
     intercept_ = property(lambda self: self.machines_.bias, doc="Constants of the machines.")
     n_parameters_ = property(lambda self: int(self.machines_.n_parameters), doc="Platt's classifier size.")

@@ -70,13 +70,9 @@ def inherited(doc: str, parent: str) -> str:
         return {e.split(" :")[0]: e.rstrip() for e in re.split(r"\n(?=\S)", section) if e}
 
     own, theirs = split(doc), split(parent)
-    for name in SHARED:
-        merged = entries(theirs.get(name, "")) | entries(own.pop(name, ""))
-        if merged:
-            own[name] = "\n".join(merged.values())
-    rank = ["", *SHARED]
-    names = sorted(own, key=lambda name: rank.index(name) if name in rank else len(rank))
-    return "\n\n".join(f"{name}\n{'-' * len(name)}\n{own[name]}" if name else own[name] for name in names) + "\n"
+    merged = {name: entries(theirs.get(name, "")) | entries(own.pop(name, "")) for name in SHARED}
+    parts = {"": own.pop("")} | {name: "\n".join(e.values()) for name, e in merged.items() if e} | own
+    return "\n\n".join(f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in parts.items()) + "\n"
 
 
 def document(cls: type, root: type) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..graphs import Ballot, largest, votes, won
-from ..kernels import EXTREME
+from ..kernels import EXTREME, squared
 from ..machines import pair_code, rest_code
 from .base import BankClassifier, Sample
 from .declared import Count, Positive
@@ -52,7 +52,7 @@ class Neighbourhood:
             largest = np.abs(Z).max()
             if largest and not 1 / EXTREME < largest < EXTREME:  # squares of distances would leave the numbers' range
                 Z, bandwidth = Z / largest, bandwidth and bandwidth / largest
-            norms, ones = np.einsum("ij,ij->i", Z, Z), np.ones(len(Z))
+            norms, ones = squared(Z), np.ones(len(Z))
             left, right = np.column_stack([Z, norms, ones]), np.column_stack([-2 * Z, ones, norms])[by_class].T.copy()
             distances = lambda own: left[own] @ right  # noqa: E731
         grain = 1e-10 * (norms.max() or 1.0)  # distances equal up to rounding are ties
