@@ -13,8 +13,6 @@ from scipy.stats import t as student
 from ..report.claims import NotRecordedError, Outcome, three
 from ..report.verdicts import claim_verdict, compare
 from ..statistics import binomial_interval
-from ..statistics import mcnemar as mcnemar
-from ..statistics import slope as slope
 
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -46,11 +44,6 @@ def timed(function: Callable[[], Any], repeats: int = 1, clock: Callable[[], flo
         result = function()
         best = min(best, clock() - start)
     return result, best
-
-
-def latest(recorded: pd.DataFrame | None, fresh: pd.DataFrame) -> pd.DataFrame:
-    """The recorded table, or this run's where none is recorded yet."""
-    return fresh if recorded is None else recorded
 
 
 def of(table: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -273,8 +273,7 @@ both(
 )
 both("don-linear-usps", "Figure 10", "On USPS separation is almost linear (correlation above .98).", _linear("usps"))
 both("don-sharp-sensorless", "Figure 10", "On Sensorless it jumps, then flattens: half the rise by 1 %.", _sharp)
-both(
-    "don-step-vowel", "Figure 10", "On Vowel, a step: of its rise, under .1 before 2.3 % and under .1 after 3 %.", _step
-)
+both("don-step-vowel", "Figure 10",
+     "On Vowel, a step: of its rise, under .1 before 2.3 % and under .1 after 3 %.", _step)  # fmt: skip
 don.uncheckable("don-consistently", "section 5", "DCSVM performs consistently better than existing methods on average.",
                 "neither the methods nor the measure are named")  # fmt: skip

@@ -7,26 +7,23 @@ tenth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from itertools import product
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import StratifiedShuffleSplit
 
-from ..datasets import DataError, load
+from ..datasets import load
 from ..datasets.cards import card_of
 from ..report.claims import INFERRED, WRITTEN
-from ..systems import DCSVC
 from .common import stratified_split
 
 PRINTED = (2.0, 1.0, 0.1, 0.01)  # thresholds of Tables 4 to 6, in per cent
 THRESHOLDS = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)
-EXAMPLE = {"C": 1000.0, "gamma": 0.01, "scale_pairs": True}  # of section 3.2, as far as its tables tell
 
 
 @dataclass(frozen=True)
@@ -85,19 +82,6 @@ def rows_of(reading: str, name: str, profile: str = "full") -> tuple[np.ndarray,
             kept[more] = True
         X, y = X[kept], y[kept]
     return np.asarray(X, dtype=np.float64), y
-
-
-def available(names: Iterable[str]) -> list[str]:
-    """Those of the sets that can be loaded here: two are not shipped."""
-    return [name for name in names if _is_here(AS_WRITTEN[name].loader)]
-
-
-@cache
-def _is_here(loader: str) -> bool:
-    try:
-        return card_of(loader).where != "fetched" or load(loader) is not None
-    except DataError:
-        return False
 
 
 def trials_of(reading: str, name: str, profile: str) -> int:
@@ -191,47 +175,6 @@ def walk(table: np.ndarray, f: np.ndarray, *, prefer: str, last: bool, delete: b
     taken = np.zeros(len(f), dtype=int)
     steps(np.arange(len(f)), frozenset(range(n)), frozenset(range(len(i))))
     return taken
-
-
-def glass_steps(trials: int = 11, seed: int = 0, theta: float = 1e-4) -> pd.DataFrame:
-    """Mean steps on Glass under every product of six choices that Algorithm 1 leaves to the programmer: 64 rows."""
-    d = load("glass", with_id=True)
-    X, y = d.X, d.y
-    rows = []
-    for scaled, drawn in product(("per pair", "once"), ("within classes", "from all rows")):
-        shuffle = StratifiedShuffleSplit if drawn == "within classes" else ShuffleSplit
-        found: dict[tuple, list[float]] = {}
-        for train, test in shuffle(trials, test_size=0.1, random_state=seed).split(X, y):
-            A, B, C = (X[train], X[test], X) if scaled == "per pair" else e1071_scaled(X[train], X[test], X)
-            est = DCSVC(gamma="auto", scale_pairs=scaled == "per pair").fit(A, y[train])
-            f, whole = est.machines_.decision(B), est.machines_.decision(C)
-            share = np.array([(whole[y == c] >= 0).mean(axis=0) for c in est.classes_]).T
-            tables = {"training": est.predictions_table_, "all": np.stack([share, 1 - share], axis=2)}
-            choices = product(tables, ("balance", "score"), ("first", "last"), ("kept", "deleted"))
-            for rows_of_table, prefer, tie, undecided in choices:
-                taken = walk(tables[rows_of_table], f, prefer=prefer, last=tie == "last",
-                             delete=undecided == "deleted", theta=theta)  # fmt: skip
-                found.setdefault((rows_of_table, prefer, tie, undecided), []).append(taken.mean())
-        rows += [(scaled, drawn, *how, np.mean(steps)) for how, steps in found.items()]
-    columns = ["scaled", "test rows drawn", "table from rows", "first by", "of equals", "undecided class's machines"]
-    return pd.DataFrame(rows, columns=[*columns, "steps"]).sort_values("steps", ignore_index=True)
-
-
-def vowel_step(draws: int = 10, seed: int = 0) -> pd.DataFrame:
-    """How often each way to draw training rows gives Figure 10's step on Vowel, and its mean share of the rise."""
-    d = load("vowel")
-    rows = []
-    for name, share, drawn in product(("all", "train"), (0.1, 0.2), ("within classes", "from all rows")):
-        X, y = (d.X, d.y) if name == "all" else (d.X_train, d.y_train)
-        shuffle = StratifiedShuffleSplit if drawn == "within classes" else ShuffleSplit
-        parts = []
-        for train, _ in shuffle(draws, test_size=share, random_state=seed).split(X, y):
-            est = DCSVC(gamma="auto", scale_pairs=True).fit(X[train], y[train])
-            parts.append(step_parts([est.separation(t) for t in (0, 0.023, 0.03, 0.05)]))
-        before, step, after = np.mean(parts, axis=0)
-        rows.append((len(y), f"{share:.0%}", drawn, before, step, after, sum(p[1] > 0.9 for p in parts), draws))
-    columns = ["rows", "tested", "drawn", "before 2.3 %", "2.3 to 3 %", "after 3 %", "shows the step", "draws"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def step_parts(separation: Sequence[float]) -> tuple[float, float, float]:
