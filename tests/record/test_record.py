@@ -39,6 +39,17 @@ def test_a_notebook_is_as_a_committed_one_should_be(notebook):
     assert nb.cells[0].cell_type == "markdown" and nb.cells[0].source.startswith("# ")
 
 
+def test_notebooks_have_one_form(notebook):
+    cells = notebook[1].cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    heads = re.findall(r"^## (.*)", text, re.M)
+    numbered = [head for head in heads if head[0].isdigit()]
+    assert [int(head.partition(". ")[0]) for head in numbered] == list(range(1, len(numbered) + 1))
+    questions = [head for head in heads if head == "Open questions"]
+    assert heads == ["What reproduced", *numbered, *questions, "Exercises", "Provenance"]
+    assert not [cell.source for cell in cells if re.search(r"print\(.*\bbool\(", cell.source)]
+
+
 def test_every_figure_has_words_for_those_who_cannot_see_it(notebook):
     for cell in notebook[1].cells:
         for output in cell.get("outputs", []):
