@@ -93,14 +93,15 @@ class Record:
         return list(self.progress(parallel(delayed(function)(*case) for case in cases), what, len(cases)))
 
     def expected(self, *loops: str):
-        """Markdown that says how long these loops took in the recorded run and when last run here; empty if unknown."""
+        """Markdown that says how long these loops took in the recorded run and when last run here; empty under a second."""
         from IPython.display import Markdown
 
         said = []
         for folder, run in {self.committed: "the recorded run", self.folder: "the last run here"}.items():
             with suppress(OSError, KeyError):
                 about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-                times = ", ".join(f"{what} {about['loops'][what]:.0f} s" for what in loops if what in about["loops"])
+                long = {what: seconds for what, seconds in about["loops"].items() if what in loops and seconds >= 1}
+                times = ", ".join(f"{what} {seconds:.0f} s" for what, seconds in long.items())
                 said += [f"{times} in {run} ({about['parameters']['profile']} profile)"] if times else []
         return Markdown(f"*The next cell took: {'; '.join(said)}.*" if said else "")
 
