@@ -193,8 +193,9 @@ def test_record_says_what_produced_it_wherever_it_is_called_from(tmp_path, monke
     assert list(run.progress(iter("ab"), "letters", total=2)) == ["a", "b"]
     assert run.map(pow, [(2, 3), (3, 2)], "powers") == [8, 9]
     assert run.expected("letters").data == ""
+    run.loops["letters"] = 12.3
     run.close(["iris", "letter"])
-    assert run.expected("letters").data == "*The next cell took: letters 0 s in the last run here (quick profile).*"
+    assert run.expected("letters").data == "*The next cell took: letters 12 s in the last run here (quick profile).*"
     written = json.loads((tmp_path / "01_x" / "run.json").read_text())
     assert written["parameters"] == {"profile": "quick", "seed": 3} and len(written["data"]["letter"]) == 64
     shown = dict(run.provenance().to_numpy().tolist())

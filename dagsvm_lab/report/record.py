@@ -93,7 +93,7 @@ class Record:
         return list(self.progress(parallel(delayed(function)(*case) for case in cases), what, len(cases)))
 
     def expected(self, *loops: str):
-        """Markdown that says how long these loops took in the recorded run and when last run here; empty under a second."""
+        """Markdown that says how long these loops took in the recorded run and when last run here, if over a second."""
         from IPython.display import Markdown
 
         said = []
