@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Let `write(temporary)` fill a file beside `path` that is then renamed over it; return `path`."""
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write(temporary)` fill a file beside `path` that is then renamed over it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")  # savefig picks by suffix
     try:
@@ -16,4 +16,3 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
-    return path

@@ -32,10 +32,10 @@ def project_root() -> Path:
     raise CommandError("this needs the project's notebooks: go to a checkout of dagsvm_lab and try again there")
 
 
-def write_json(path: Path, content: object, indent: int | None = 1) -> Path:
-    """Write `content` as JSON; return `path`."""
+def write_json(path: Path, content: object, indent: int | None = 1) -> None:
+    """Write `content` as JSON."""
     text = json.dumps(content, indent=indent) + "\n"
-    return write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def file_digest(*paths: Path) -> str:

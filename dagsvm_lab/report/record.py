@@ -122,7 +122,7 @@ class Record:
     def claims(self, *ids: str) -> None:
         """Show these claims of the paper: its words, the number, and the verdict in either reading."""
         rows = pd.DataFrame([self.paper.claims[id].row(self.tables) for id in ids])
-        table = rows.drop(columns=["id", "kind"]).rename(columns=HEADS)[list(HEADS.values())]
+        table = rows.rename(columns=HEADS)[list(HEADS.values())]
         show(table.loc[:, (table != "").any() | table.columns.isin(["claim", "as written"])])
 
     def cells(self, id: str, layout: str = "long", reading: str | None = None) -> None:

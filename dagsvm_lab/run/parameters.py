@@ -15,6 +15,7 @@ from ..report.record import PROFILES
 from .runner import Job
 
 LARGEST_GRID = 10_000  # combinations, and characters of the file
+ALSO = {type(None): [type(None), list], float: [float, int]}  # None as a default stands for "all of them"
 
 
 def notebooks(only: Iterable[str] = (), folder: Path | None = None) -> list[Path]:
@@ -40,7 +41,8 @@ def checked(notebook: Path, given: dict, known: dict) -> dict:
     """Return `given`, once its names and types are the parameters cell's; "a,b" becomes a list where one is meant."""
     taken = {}
     for name, value in given.items():
-        kinds = _kinds(known[name]) if name in known else ()
+        kind = type(parse_value(known[name]["default"])) if name in known else None
+        kinds = ALSO.get(kind, [kind])
         taken[name] = value.split(",") if list in kinds and isinstance(value, str) else value
         if name not in known:
             wrong = f"has no parameter {name!r}"
@@ -53,14 +55,6 @@ def checked(notebook: Path, given: dict, known: dict) -> dict:
         shown = ", ".join(f"{name} = {p['default']}" for name, p in known.items())
         raise CommandError(f"{notebook.stem} {wrong}; its parameters are {shown}")
     return taken
-
-
-def _kinds(known: dict) -> set[type]:
-    # None as a default stands for "all of them" throughout, so a list may replace it, unless another type is declared.
-    default, declared = parse_value(known["default"]), known["inferred_type_name"].split("[")[0]
-    names = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "dict": dict}
-    kind = names.get(declared) or (list if default is None else type(default))
-    return {kind} | ({int} if kind is float else set()) | ({type(None)} if default is None else set())
 
 
 def grid_points(path: Path) -> list[dict]:
