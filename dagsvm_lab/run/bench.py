@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 
@@ -52,15 +53,6 @@ def best(run: Callable[[], object], patience: float = 6.0, most: int = 3) -> flo
     return min(found)
 
 
-def onedal() -> type | None:
-    """oneDAL's SVC from scikit-learn-intelex, or None where it is not installed."""
-    try:
-        from sklearnex.svm import SVC as peer
-    except ImportError:
-        return None
-    return peer
-
-
 def measure(name: str) -> list[dict]:
     """Rows (dataset, task, seconds of every party) of one data set."""
     d, (sigma, C) = load(name, scaled=True), CASES[name]
@@ -73,8 +65,10 @@ def measure(name: str) -> list[dict]:
         rows.append({"dataset": name, "task": task, **seconds})
 
     peers = {"libsvm_s": SVC(**both, cache_size=CACHE)}
-    if onedal() is not None:
-        peers["onedal_s"] = onedal()(**both)
+    with suppress(ImportError):  # scikit-learn-intelex is not installed
+        from sklearnex.svm import SVC as OneDAL
+
+        peers["onedal_s"] = OneDAL(**both)
     fit = {who: best(lambda est=est: est.fit(X, y)) for who, est in peers.items()}
     predict = {who: best(lambda est=est: est.predict(T)) for who, est in peers.items()}
     for jobs, task in ((1, "fit"), (2, "fit, 2 jobs")):
@@ -267,5 +261,4 @@ def main(what: str = "solvers") -> int:
     d, (sigma, C) = load("mnist", scaled=True), CASES["mnist"]
     rest = OneVsRestSVC(C=C, gamma=gamma_from_sigma(sigma))
     print(f"one-versus-rest on mnist: {peak_memory(lambda: rest.fit(d.X_train, d.y_train)) / 1000:.1f} GB at its peak")
-    print("oneDAL: not installed" if onedal() is None else "oneDAL: scikit-learn-intelex")
     return 0
