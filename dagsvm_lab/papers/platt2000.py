@@ -47,9 +47,10 @@ def rank_correlation(groups: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[f
     return tuple(float(np.tanh(x)) for x in (mean, mean - half, mean + half))
 
 
-def wide(table: pd.DataFrame, value: str) -> pd.DataFrame:
-    """Return `value` with a row a data set and a column a method."""
-    return table.pivot(index="dataset", columns="method", values=value)
+def over(table: pd.DataFrame, value: str, rule: str, name: str | None = None) -> pd.Series:
+    """Evaluate a rule over the methods' values, for every data set or the named one."""
+    rows = table if name is None else of(table, name)
+    return rows.pivot(index="dataset", columns="method", values=value).eval(rule)
 
 
 def states(id: str, place: str, text: str, body: Callable[[Tables], object], inferred=None, **about) -> None:
@@ -205,8 +206,8 @@ def parameters(t: Tables) -> pd.Series:
 
 def similar(t: Tables) -> pd.Series:
     """For each set, whether the three errors lie together."""
-    found = wide(t["table1"], "error_pct")[list(METHODS)]
-    return found.max(axis=1) - found.min(axis=1) <= 1.2
+    errors = t["table1"].query("method in @METHODS").groupby("dataset")["error_pct"]
+    return errors.max() - errors.min() <= 1.2
 
 
 def not_beaten(t: Tables, name: str) -> pd.Series:
@@ -224,17 +225,6 @@ def wins_best(t: Tables) -> pd.Series:
     return (rows["p_exact"] < 0.05) & (ours < others)
 
 
-def saved(t: Tables, table: str, name: str) -> float:
-    """Max Wins' kernel evaluations over DAGSVM's."""
-    return wide(of(t[table], name), "kernel_evaluations").eval("`max-wins` / dagsvm").iloc[0]
-
-
-def training(t: Tables, solver: str, rule: str, name: str | None = None) -> pd.Series:
-    """`rule` over the work of the three systems, of one set or all."""
-    rows = t["training"] if name is None else of(t["training"], name)
-    return wide(rows.query("solver == @solver"), "work").eval(rule)
-
-
 states("platt-covertype-test", "section 5", "Covertype has 565,893 test examples", published=565893, rule=("exact",),
        body=lambda t: of(t["datasets"], "covertype")["test"].iloc[0])
 states("platt-gaussian-best", "section 5", "The Gaussian kernel was always found to be best: on every set and for "
@@ -248,22 +238,25 @@ for _name, _title, _times in (("usps", "USPS", 11.5), ("letter", "Letter", 2.2))
     states(f"platt-mcnemar-{_name}", "section 5", f"On {_title} neither 1-v-r nor Max Wins is significantly better "
            "than DAGSVM (McNemar, .05)", lambda t, n=_name: not_beaten(t, n))
     two_solvers(f"platt-training-{_name}", "section 5", f"DAGSVM trains {_times} times faster than 1-v-r on {_title}",
-                lambda t, s, n=_name: training(t, s, "`1-v-r` / dagsvm", n).iloc[0], published=_times)
+                lambda t, s, n=_name: over(t["training"].query("solver == @s"), "work", "`1-v-r` / dagsvm", n).iloc[0],
+                published=_times)
 two_solvers("platt-training-order", "section 5", "DAGSVM and Max Wins train faster than 1-v-r on every set",
-            lambda t, s: training(t, s, "dagsvm < `1-v-r` and `max-wins` < `1-v-r`"))
+            lambda t, s: over(t["training"].query("solver == @s"), "work", "dagsvm < `1-v-r` and `max-wins` < `1-v-r`"))
 states("platt-covertype-wins", "section 5", "On Covertype Max Wins is slightly better than either other system "
        "(McNemar, .05)", wins_best)
 states("platt-wins-before-rest", "section 5", "Max Wins needs fewer kernel evaluations than 1-v-r: its machines share "
-       "support vectors", lambda t: wide(t["table1"], "kernel_evaluations").eval("`max-wins` < `1-v-r`"))
+       "support vectors", lambda t: over(t["table1"], "kernel_evaluations", "`max-wins` < `1-v-r`"))
 states("platt-dag-fastest", "section 5", "DAGSVM needs the fewest kernel evaluations of the three",
-       lambda t: wide(t["table1"], "kernel_evaluations").eval("dagsvm < `max-wins` and dagsvm < `1-v-r`"))
+       lambda t: over(t["table1"], "kernel_evaluations", "dagsvm < `max-wins` and dagsvm < `1-v-r`"))
 for _id, _text, _name, _times in (("most", "At best", "usps", 2.3), ("least", "At worst", "covertype", 1.6)):
     states(f"platt-evaluation-{_id}", "section 5", f"{_text} DAGSVM evaluates {_times} times faster than Max Wins "
-           f"({_name})", lambda t, n=_name: saved(t, "table1", n), lambda t, n=_name: saved(t, "table1_inferred", n),
+           f"({_name})",
+           lambda t, n=_name: over(t["table1"], "kernel_evaluations", "`max-wins` / dagsvm", n).iloc[0],
+           lambda t, n=_name: over(t["table1_inferred"], "kernel_evaluations", "`max-wins` / dagsvm", n).iloc[0],
            published=_times)
 states("platt-size-comparable", "section 5", "DAGSVM and Max Wins hold about as many parameters as 1-v-r (half to "
-       "twice as many)", lambda t: wide(t["table1"], "size_kparameters").eval(
-           "0.5 <= dagsvm / `1-v-r` <= 2 and 0.5 <= `max-wins` / `1-v-r` <= 2"))
+       "twice as many)", lambda t: over(
+           t["table1"], "size_kparameters", "0.5 <= dagsvm / `1-v-r` <= 2 and 0.5 <= `max-wins` / `1-v-r` <= 2"))
 platt.uncheckable("platt-neural-net", "Table 1", "Neural networks err 5.9, 4.3 and 30 % on the three sets",
                   "the networks are cited, not described")
 
