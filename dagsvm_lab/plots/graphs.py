@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graphs import DecisionGraph
+from . import RED
 
 
 def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.ndarray | None = None,
@@ -34,15 +35,11 @@ def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.
     names = [str(c) for c in (names if names is not None else range(graph.n_classes))]
     place, text = layout(graph), _texts(graph, names, code)
     on_way = way(graph, path) if path is not None else []
-    taken = set(zip(on_way, on_way[1:], strict=False))
-    for k in np.flatnonzero(graph.machine >= 0):
-        for child in (graph.left[k], graph.right[k]):
-            look = dict(color="C3", lw=2.2) if (k, child) in taken else dict(color="0.7", lw=0.9)
-            ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
+    edges(graph, ax, place, on_way)
     for k in range(graph.n_nodes):
         leaf = graph.machine[k] < 0
         box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
-        box |= dict(ec="C3", lw=1.6) if k in on_way else dict(ec="0.4", lw=0.8)
+        box |= dict(ec=RED, lw=1.6) if k in on_way else dict(ec="0.4", lw=0.8)
         ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3, bbox=box)
         if states and not leaf:
             left = " ".join(names[c] for c in np.flatnonzero(graph.possible[k]))
@@ -51,6 +48,15 @@ def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.
             ax.annotate(left, place[k], fontsize=0.78 * size, color="0.35", zorder=3, bbox=white, **under)
     ax.set_axis_off()
     ax.margins(0.08)
+
+
+def edges(graph: DecisionGraph, ax, place: np.ndarray, met: list[int]) -> None:
+    """Draw the arcs between nodes at `place`, those between the nodes met in colour."""
+    taken = set(zip(met, met[1:], strict=False))
+    for k in np.flatnonzero(graph.machine >= 0).tolist():
+        for child in (int(graph.left[k]), int(graph.right[k])):
+            look = dict(color=RED, lw=2.4) if (k, child) in taken else dict(color="0.75", lw=0.9)
+            ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
 
 
 def way(graph: DecisionGraph, f: np.ndarray) -> list[int]:

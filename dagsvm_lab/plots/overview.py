@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.text import Text
 
 from ..graphs import DecisionGraph
 from ..statistics import Ranks, cliques, front
 from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, figure
-from .graphs import layout, way
+from .graphs import edges, layout, way
 
 COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": RED, "codes": PINK, "direct": SKY,
            "peer": "black", "conformal": "#222222"}  # fmt: skip
@@ -44,19 +45,14 @@ def idea(graph: DecisionGraph, path: np.ndarray, image: np.ndarray, names, code:
     """
     fig, (top, bottom) = figure(2, 1, size=(6.0, 9.2), height_ratios=(1.25, 1))
     place, met = layout(graph), way(graph, path)
-    steps = set(zip(met, met[1:], strict=False))
-    for k in np.flatnonzero(graph.machine >= 0).tolist():
-        for child in (int(graph.left[k]), int(graph.right[k])):
-            look = dict(color=RED, lw=2.5) if (k, child) in steps else dict(color="0.8", lw=0.9)
-            top.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
+    edges(graph, top, place, met)
     for k in range(graph.n_nodes):
         m, on_way = graph.machine[k], k in met
         if m < 0 or on_way:
             text = names[graph.label[k]] if m < 0 else " or ".join(names[c] for c in np.flatnonzero(code[m]))
             box = dict(boxstyle="round", fc="#dbe9f6" if m < 0 else "white", ec=RED if on_way else "0.5", lw=1.5)
-            top.text(
-                *place[k], text + ("?" if m >= 0 else ""), ha="center", va="center", fontsize=11, zorder=3, bbox=box
-            )
+            text += "?" if m >= 0 else ""
+            top.text(*place[k], text, ha="center", va="center", fontsize=11, zorder=3, bbox=box)
         else:
             top.plot(*place[k], "o", color="0.75", ms=6, zorder=2)
     inset = top.inset_axes((0.0, 0.72, 0.24, 0.26), anchor="NW")
@@ -65,24 +61,17 @@ def idea(graph: DecisionGraph, path: np.ndarray, image: np.ndarray, names, code:
     inset.spines[:].set(visible=True, color=RED, lw=1.6)
     top.set_axis_off()
     top.set_title(f"A digit meets {len(met) - 1} of {len(code)} machines on its way", fontsize=12)
-    cloud(bottom, table, "kernel_evaluations", "accuracy_pct", size=9.5)
     bottom.set_xlim(0, 1.12 * table["kernel_evaluations"].max())
     bottom.set_title("The same machines, asked in many ways; and one machine a class", fontsize=12)
+    cloud(bottom, table, "kernel_evaluations", "accuracy_pct", size=9.5)
     return fig
 
 
 def cloud(ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, size: float = 7) -> None:
     """Draw systems by cost and accuracy, the Pareto front as steps; name all, or those on the front."""
     for family, t in table.groupby("family", sort=False):
-        ax.plot(
-            t[cost],
-            t[height],
-            MARKERS[family],
-            color=COLOURS[family],
-            ms=9 if family == "conformal" else 6,
-            label=family,
-            alpha=0.85,
-        )
+        ms = 9 if family == "conformal" else 6
+        ax.plot(t[cost], t[height], MARKERS[family], color=COLOURS[family], ms=ms, label=family, alpha=0.85)
     best = front(table[height], table[cost]) & (table["family"] != "peer")
     line = table[best].sort_values(cost)
     ax.plot(line[cost], line[height], color="0.75", lw=1, zorder=0, drawstyle="steps-post")
@@ -93,28 +82,38 @@ def cloud(ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, s
 
 
 def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> None:
-    """Write each text beside its place, where it covers fewest points and texts already there."""
-    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in ax.transData.transform(points)]
-    scale = ax.figure.dpi / 72
-    for place, (x, y), text in zip(at, ax.transData.transform(at), texts, strict=True):
-        wide, high = 0.62 * size * len(text) * scale, 1.1 * size * scale
-        spots = [(dx, dy) for dx in (6, -9 - wide / scale, -wide / scale / 2) for dy in (0, 9, -9, 17, -17)]
+    """Write each text near its place, where it covers fewest points and other texts; a thin line leads to a far one."""
+    unit, draw = ax.figure.dpi / 72, ax.figure.canvas.get_renderer()
+    marks, places = ax.transData.transform(points), ax.transData.transform(at)
+    marks = np.hstack([marks - 4 * unit, marks + 4 * unit])
+    thin = dict(arrowstyle="-", color="0.6", lw=0.6, shrinkA=0, shrinkB=3)
+    notes = [ax.annotate(text, place, (0, 0), textcoords="offset points", fontsize=size, ha="center", va="center",
+                         arrowprops=thin) for place, text in zip(at, texts, strict=True)]  # fmt: skip
+    extents = [Text.get_window_extent(note, draw) for note in notes]
+    half = np.array([(box.width + 2 * unit, box.height) for box in extents]).reshape(-1, 2) / 2
+    turn = 2 * np.pi * np.arange(24) / 24
+    reach = np.repeat([7, 13, 20, 28, 38, 50], len(turn))
+    ways = np.tile(np.column_stack([np.cos(turn), np.sin(turn)]), (6, 1))
+    boxes = np.full((len(notes), 4), np.nan)
+    for k in [*range(len(notes))] * 3:  # again, once the others have a place
+        centre = places[k] + ways * (unit * reach[:, None] + half[k])
+        spots = np.hstack([centre - half[k], centre + half[k]])
+        out = np.maximum(spots[:, 2:] - ax.bbox.max, 0) + np.maximum(ax.bbox.min - spots[:, :2], 0)
+        others, lead = np.delete(boxes, k, axis=0), places[k] + ways * (0.6 * unit * reach[:, None])
+        crossed = covered(np.hstack([lead - 3 * unit, lead + 3 * unit]), others)
+        cost = covered(spots, marks) + 2 * covered(spots, others) + 5 * crossed + 20 * out.sum(axis=1)
+        best = np.argmin(cost + unit**2 * (0.8 * reach - 2 * ways[:, 0]))
+        boxes[k] = spots[best]
+        notes[k].set_position((centre[best] - places[k]) / unit)
+        notes[k].arrow_patch.set_visible(reach[best] > 13)
 
-        def box(spot, x=x, y=y, wide=wide, high=high):
-            left, middle = x + spot[0] * scale, y + spot[1] * scale
-            return left, middle - high / 2, left + wide, middle + high / 2
 
-        def covered(spot):
-            a = box(spot)
-            shared = [
-                max(0, min(a[2], b[2]) - max(a[0], b[0])) * max(0, min(a[3], b[3]) - max(a[1], b[1])) for b in taken
-            ]
-            outside = max(0, a[2] - ax.bbox.x1, ax.bbox.x0 - a[0]) + max(0, a[3] - ax.bbox.y1, ax.bbox.y0 - a[1])
-            return sum(shared) + 20 * outside + 0.5 * abs(spot[1]) + (0.3 if spot[0] < 0 else 0)
-
-        best = min(spots, key=covered)
-        taken.append(box(best))
-        ax.annotate(text, place, xytext=best, textcoords="offset points", fontsize=size, va="center")
+def covered(spots: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Area of each spot (left, bottom, right, top) that boxes cover; a box of NaN covers nothing."""
+    low = np.fmax(spots[:, None, :2], boxes[:, :2])
+    high = np.fmin(spots[:, None, 2:], boxes[:, 2:])
+    shared = np.maximum(high - low, 0).prod(axis=2)
+    return np.where(np.isnan(boxes[:, 0]), 0, shared).sum(axis=1)
 
 
 def nemenyi(ax, found: Ranks, names: Sequence[str]) -> None:

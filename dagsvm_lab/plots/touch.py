@@ -18,6 +18,7 @@ import numpy as np
 from ..graphs import DecisionGraph
 from ..machines import pair_code
 from ..report.record import QUIET, project_root
+from ..systems.conformal import ConformalDAGSVC
 
 
 def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dict:
@@ -98,7 +99,8 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
     Returns
     -------
     dict
-        Points, support vectors, machines (support, coefficients, bias), graphs, and the answers at ten points.
+        Points, support vectors, machines (support, coefficients, bias), graphs, what the sets of a conformal DAG rest
+        on, and the answers and sets at ten points.
     """
     first = max(systems.values(), key=lambda est: len(est.machines_.code))
     bank, n = first.machines_, len(first.classes_)
@@ -108,15 +110,19 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
         row = bank.coef[t]
         machines[place[tuple(code)]] = {"sv": row.indices.tolist(), "beta": row.data.round(6).tolist(),
                                         "bias": round(float(bank.bias[t]), 6)}  # fmt: skip
-    graphs = {}
+    graphs, sets = {}, {}
+    points = np.random.default_rng(0).uniform(np.min(X, axis=0), np.max(X, axis=0), (10, 2))
     for name, est in systems.items():
+        own = [place[tuple(code)] for code in est.machines_.code.tolist()]
+        if isinstance(est, ConformalDAGSVC):
+            ranges = est.ranges_[:, np.argsort(own)].round(5).tolist()
+            checked = [np.flatnonzero(row).tolist() for row in est.predict_set(points, 0.1)]
+            sets[name] = {"ranges": ranges, "calibration": est.calibration_.round(5).tolist(), "checked": checked}
         if isinstance(est.graph_, DecisionGraph):
             g = est.graph_.grow()
-            own = [place[tuple(code)] for code in est.machines_.code.tolist()]
             asked = [own[m] if m >= 0 else -1 for m in g.machine.tolist()]
             nodes = {part: getattr(g, part).tolist() for part in ("left", "right", "label", "cut")}
             graphs[name] = {"machine": asked, **nodes}
-    points = np.random.default_rng(0).uniform(np.min(X, axis=0), np.max(X, axis=0), (10, 2))
     answers = {name: np.searchsorted(first.classes_, est.predict(points)).tolist() for name, est in systems.items()}
     return {
         "classes": first.classes_.tolist(),
@@ -127,6 +133,7 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
         "sv": np.asarray(bank.vectors).round(6).tolist(),
         "machines": machines,
         "graphs": graphs,
+        "sets": sets,
         "checked": {"points": points.tolist(), "answers": answers},
     }
 

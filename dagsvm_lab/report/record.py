@@ -189,7 +189,8 @@ def _png(fig, dpi: int) -> bytes:
 
     out, small = BytesIO(), BytesIO()
     fig.savefig(out, format="png", dpi=dpi, bbox_inches="tight", metadata={"Software": None})
-    Image.open(out).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    picture = Image.open(out).convert("RGB")  # MAXCOVERAGE keeps the colour of a few marks apart from another's
+    picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     return small.getvalue()
 
 

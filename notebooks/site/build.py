@@ -3,73 +3,27 @@
     python notebooks/site/build.py OUT
 
 puts the sources together in OUT/source and calls Sphinx, which writes OUT/html. Every step is a small function:
-chapters (notebooks with anchors where claims are decided, and alt text), the claims page, tables to download,
-open questions, and the data of the things to touch.
+chapters (see chapters.py), the claims page, tables to download and figures to find, open questions, the reference,
+the front page, and the data of the things to touch.
 """
 
-import base64
 import html
 import json
 import re
 import shutil
-import struct
 import sys
 from pathlib import Path
 
 import nbformat
+from chapters import HERE, NOTEBOOKS, chapters, title
 
 from dagsvm_lab.report.claims import papers
 from dagsvm_lab.report.scorecard import scorecard, tally
 from dagsvm_lab.report.tables import SIGNS, Table
 
-HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 FIGURES = ROOT / "figures"
 PAGES = ("index.md", "glossary.md", "recipes.md", "references.md", "touch.md", "references.bib", "conf.py")
-
-
-def chapters(source: Path) -> dict[str, str]:
-    """Write every notebook as a chapter; return the page that decides each claim, by its id."""
-    decided = {}
-    ids = {id for paper in papers().values() for id in [*paper.claims, *(c.id for c in paper.tables)]}
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        nb = nbformat.read(path, 4)
-        cells = []
-        for k, cell in enumerate(nb.cells):
-            cell.source = cell.source.replace("../figures/scorecard.md", "claims.md")
-            if cell.cell_type == "code":
-                named = sorted(set(re.findall(r'"([a-z0-9]+(?:-[a-z0-9.]+)+)"', cell.source)) & ids - set(decided))
-                decided |= {id: path.stem for id in named}
-                if named:
-                    anchors = "".join(f'<a class="claim" id="claim-{id}"></a>' for id in named)
-                    cells.append(nbformat.v4.new_markdown_cell(anchors))
-                _figures_with_text(cell, path.stem, k, source)
-            else:
-                cell.source = cell.source.replace("(../figures/scorecard.md)", "(claims.md)")
-            cells.append(cell)
-        nb.cells = cells
-        nbformat.write(nb, source / path.name)
-    return decided
-
-
-def _figures_with_text(cell, name: str, k: int, source: Path) -> None:
-    """Move a cell's pictures to files and put an <img> with the alt text that `Record.figure` left in their place."""
-    folder = source / "_static" / "pictures"
-    folder.mkdir(parents=True, exist_ok=True)
-    for n, output in enumerate(cell.get("outputs", [])):
-        data = output.get("data", {})
-        if "image/png" not in data:
-            continue
-        alt = output.get("metadata", {}).get("image/png", {}).get("alt") or output.get("metadata", {}).get("alt", "")
-        png = base64.b64decode(data["image/png"])
-        width, height = struct.unpack(">II", png[16:24])
-        file = f"{name}-{k}-{n}.png"
-        (folder / file).write_bytes(png)
-        text = html.escape(alt or "figure", quote=True)
-        data.clear()
-        data["text/html"] = (
-            f'<img src="_static/pictures/{file}" alt="{text}" width="{width}" height="{height}" loading="lazy">'
-        )
 
 
 def claims_page(source: Path, decided: dict[str, str]) -> None:
@@ -125,40 +79,46 @@ def _chip(word: str) -> str:
     return f'<span class="v v-{word.replace(" ", "-")}">{SIGNS[word]} {word}</span>' if word else ""
 
 
-def tables_page(source: Path) -> None:
-    """Copy every recorded table and write the page that lists them."""
-    text = ["# Tables", "The record: every table that the full run of a notebook wrote, as CSV."]
+def tables_page(source: Path, figures: dict[str, list[str]]) -> None:
+    """Copy every recorded table; write the page that lists them, and the figures of every chapter."""
+    text = ["# Tables and figures", "The record: every table that the full run of a notebook wrote, as CSV. Below them "
+            "the figures of the chapter, by number."]  # fmt: skip
     (source / "_static" / "tables").mkdir(parents=True, exist_ok=True)
     shutil.copy(FIGURES / "scorecard.csv", source / "_static" / "tables")
-    for folder in sorted(p for p in FIGURES.iterdir() if p.is_dir()):
+    for path in NOTEBOOKS:
+        folder = next(p for p in FIGURES.iterdir() if p.is_dir() and path.stem.startswith(p.name))
         files = sorted(folder.glob("*.csv"))
         (source / "_static" / "tables" / folder.name).mkdir(exist_ok=True)
         for file in files:
             shutil.copy(file, source / "_static" / "tables" / folder.name)
         links = " · ".join(f'<a href="_static/tables/{folder.name}/{f.name}">{f.stem}</a>' for f in files)
-        text += [f"## {folder.name}", links]
+        numbers = [f"{int(path.stem[:2])}.{k}" for k in range(1, len(figures[path.stem]) + 1)]
+        shown = "\n".join(
+            f'* <a href="{path.stem}.html#figure-{number}">Figure {number}</a>: {html.escape(words)}'
+            for number, words in zip(numbers, figures[path.stem], strict=True)
+        )
+        text += [f"## [{title(path)}]({path.name})", links, shown]
     (source / "tables.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
 def open_questions(source: Path) -> None:
     """Write the page of what is unexplained: the notebooks' own sections on it, computed prose included."""
     text = ["# Open questions", "What no experiment here explains, with what was tried; each from its notebook."]
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    for path in NOTEBOOKS:
         inside, found = False, []
         for cell in nbformat.read(path, 4).cells:
-            title = re.match(r"(#+)\s+(.*)", cell.source) if cell.cell_type == "markdown" else None
-            if title:
-                inside = re.search("open question|unexplained", title[2].lower()) is not None
-                if inside:
-                    found.append(cell.source.partition("\n")[2])
-                    continue
-            if inside and cell.cell_type == "markdown":
-                found.append(cell.source)
-            elif inside:
+            if cell.cell_type == "markdown":
+                for part in re.split(r"^(?=#)", cell.source, flags=re.M):
+                    heading = re.match(r"#+\s+(.*)\n?", part)
+                    if heading:
+                        inside = re.search("open question|unexplained", heading[1].lower()) is not None
+                    if inside:
+                        found.append(part[heading.end() :] if heading else part)
+            elif inside and "provenance" not in cell.source:
                 datas = [o.get("data", {}) for o in cell.outputs]
                 found += ["".join(d.get("text/markdown", "")) or "".join(d.get("text/html", "")) for d in datas]
         if any(found):
-            text += [f"## [{path.stem}]({path.name})", *found]
+            text += [f"## [{title(path)}]({path.name})", *found]
     (source / "open.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
 
 
@@ -236,9 +196,10 @@ def main(out: Path) -> int:
     for name in PAGES:
         shutil.copy(HERE / name, source)
     shutil.copytree(HERE / "_static", source / "_static")
-    decided = chapters(source)
+    decided, figures = chapters(source)
     claims_page(source, decided)
-    for write in (tables_page, open_questions, api_page, front_page, touch):
+    tables_page(source, figures)
+    for write in (open_questions, api_page, front_page, touch):
         write(source)
     return sphinx(["-q", "-W", "--keep-going", "-d", str(out / "doctrees"), str(source), str(out / "html")])
 

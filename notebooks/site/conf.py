@@ -22,6 +22,7 @@ nb_execution_mode = "off"
 nb_merge_streams = True
 nb_render_markdown_format = "myst"
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
+myst_dmath_double_inline = True  # notebooks have $$ formulas within paragraphs
 myst_heading_anchors = 3
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -46,6 +47,13 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+links = (link.rpartition(", ") for link in metadata.metadata("dagsvm-lab").get_all("Project-URL"))
+if home := {name: link for name, _, link in links}.get("Repository"):
+    html_theme_options |= {
+        "repository_url": home,
+        "path_to_docs": "notebooks",
+        "launch_buttons": {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"},
+    }
 html_copy_source = False
 html_show_sourcelink = False
 MATHJAX = ("tex-chtml.js", "output/chtml/", "input/tex/extensions/", "ui/")

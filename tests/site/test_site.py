@@ -1,7 +1,9 @@
 """The reader's edition in a real browser: pages, links, formulas, search, claims, things to touch, phones, axe."""
 
+import html
 import json
 import re
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
@@ -9,8 +11,11 @@ from urllib.parse import unquote, urldefrag
 import numpy as np
 import pytest
 
-from dagsvm_lab import bounds
-from dagsvm_lab.report.record import project_root
+from dagsvm_lab import DAGSVC, ConformalDAGSVC, MaxWinsSVC, bounds, load
+from dagsvm_lab.papers.findings import findings
+from dagsvm_lab.plots import touch
+from dagsvm_lab.report.claims import papers
+from dagsvm_lab.report.record import QUIET, project_root
 from dagsvm_lab.report.verdicts import binomial_interval
 
 CHAPTERS = [p.stem for p in sorted((project_root() / "notebooks").glob("*.ipynb"))]
@@ -48,6 +53,9 @@ def test_page_loads_whole_without_errors_or_foreign_requests(server, browser, pa
     formulas = browser.execute_script("return document.querySelectorAll('.math').length")
     rendered = browser.execute_script("return document.querySelectorAll('.math mjx-container').length")
     assert rendered >= formulas
+    browser.execute_script("document.querySelectorAll('pre, code, .math, script').forEach(part => part.remove())")
+    left = browser.execute_script("return document.querySelector('article').textContent")
+    assert not re.findall(r".{30}(?:\$|\\[a-z]{3,}).{30}", left, re.S)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -71,6 +79,46 @@ def test_every_internal_link_anchor_and_image_resolves(built):
             if not file.exists() or (anchor and file in ids and unquote(anchor) not in ids[file]):
                 lost.append(f"{page.name} -> {target}")
     assert not lost
+
+
+def test_chapters_link_to_one_another_and_to_what_explains_them(built):
+    text = {name: (built / f"{name}.html").read_text(encoding="utf-8") for name in PAGES}
+    for chapter in CHAPTERS:
+        assert all(f'href="{page}.html' in text[chapter] for page in ("glossary", "tables", "open"))
+        numbers = re.findall(r'<figure class="numbered" id="figure-(\d+)\.(\d+)"', text[chapter])
+        assert numbers == [(str(int(chapter[:2])), str(k + 1)) for k in range(len(numbers))] and numbers
+        assert all(f'href="{chapter}.html#figure-{a}.{b}"' in text["tables"] for a, b in numbers)
+        assert 'class="cell tag_hide-input' in text[chapter] and "glossary.html#term-" in text[chapter]
+    for key, paper in papers().items():
+        chapter = next(text[c] for c in CHAPTERS if c.startswith(key))
+        cited, listed = "references.html#", f'href="claims.html?paper={key}"'
+        assert cited in chapter and listed in chapter
+        assert [id for id in paper.claims if f'href="claims.html#{id}"' not in chapter] == []
+        assert f'href="{next(c for c in CHAPTERS if c.startswith(key))}.html"' in text["open"]
+    assert 'href="05_head_to_head.html"' in text["00_tour"] and 'href="01_platt' in text["05_head_to_head"]
+
+
+def test_the_front_page_has_the_scorecard_the_findings_the_idea_and_the_commands(built):
+    text = (built / "index.html").read_text(encoding="utf-8")
+    marks = re.findall(r'<a class="v v-[\w-]+" href="claims\.html#([^"]+)"', text)
+    assert marks == [id for paper in papers().values() for id in paper.claims]
+    found = findings(project_root() / "figures")
+    assert len(found) == 5 and all(html.escape(said.split("**")[1], quote=False) in text for said in found)
+    assert "_static/idea.svg" in text and "make lab" in text and "make site" in text
+
+
+def test_the_readme_says_on_its_first_screen_what_was_found():
+    root = project_root()
+    text = (root / "README.md").read_text(encoding="utf-8")
+    first = text.partition("\n## ")[0]
+    assert len(first.splitlines()) < 45
+    assert all(f"- {said}\n" in first for said in findings(root / "figures"))
+    pictures = re.findall(r'<img src="([^"]+)"[^>]*alt="([^"]{20,})"', first)
+    assert len(pictures) == 2 and all((root / file).is_file() for file, _ in pictures)
+    assert all(f"(notebooks/{chapter}.ipynb)" in first for chapter in CHAPTERS)
+    links = metadata.metadata("dagsvm-lab").get_all("Project-URL")
+    assert all(f"({link.rpartition(', ')[2]})" in first for link in links if link.startswith("Paper"))
+    assert "make lab" in first and "make site" in first and "https://mybinder.org" in first
 
 
 def test_every_picture_says_what_it_shows(built):
@@ -103,14 +151,16 @@ def test_a_click_on_a_claim_lands_on_its_cell(server, browser):
     assert seen < 1000
 
 
-def test_claims_are_filtered_by_verdict(server, browser):
+def test_claims_are_filtered(server, browser):
     browser.get(f"{server}/claims.html?verdict=not+reproduced")
     wait(browser, "document.readyState == 'complete'")
-    shown = browser.execute_script(
-        "return [...document.querySelectorAll('#claims tbody tr')].filter(r => !r.hidden)"
-        ".map(r => r.dataset.verdict + r.dataset.inferred)"
-    )
-    assert shown and all("not reproduced" in words for words in shown)
+    seen = "return [...document.querySelectorAll('#claims tbody tr')].filter(r => !r.hidden).map(r => ({...r.dataset}))"
+    shown = browser.execute_script(seen)
+    assert shown and all("not reproduced" in (row["verdict"], row["inferred"]) for row in shown)
+    for name, value in (("paper", "02_yu2011"), ("kind", "cell")):
+        browser.find_element("css selector", f"[data-filter={name}] option[value='{value}']").click()
+        assert len(shown) > len(shown := browser.execute_script(seen)) > 0
+        assert {row[name] for row in shown} == {value}
 
 
 def test_the_walk_shows_the_packages_numbers(server, browser, built):
@@ -164,6 +214,81 @@ def test_the_bound_page_computes_what_the_package_does(server, browser):
             f"return document.querySelector('#bound').dagsvm.binomial({wrong}, {rows}, 0.025)"
         )
         assert 100 * found == pytest.approx(binomial_interval(wrong, rows)[1], abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def frames(built):
+    """What `touch.interactive` shows in JupyterLab, as pages over systems fitted just now, and these systems."""
+    d = load("artificial", n_per_class=60, seed=3)
+    wins = MaxWinsSVC(C=10, gamma=0.1).fit(d.X, d.y)
+    others = {"DDAG": DAGSVC(C=10, gamma=0.1), "conformal DAG": ConformalDAGSVC(C=10, gamma=0.1)}
+    systems = {name: est.fit_over(wins.machines_, d.X, d.y) for name, est in others.items()}
+    rows = np.random.default_rng(5).uniform(-8, 8, (10, 2))
+    data = {"set": touch.walks(systems, rows, wins.predict(rows), d.X, d.y)}
+    (built / "lab").mkdir(exist_ok=True)
+    drawn = touch.plane({"Max Wins": wins} | systems, d.X, d.y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(QUIET, raising=False)
+        for kind, given in (("walk", data), ("plane", drawn), ("bound", None)):
+            said = []
+            patch.setattr("IPython.display.display", said.append)
+            touch.interactive(kind, given)
+            page = f"<!doctype html><meta charset=utf-8>{said[0].data}"
+            (built / "lab" / f"{kind}.html").write_text(page, encoding="utf-8")
+    return {"Max Wins": wins} | systems, rows
+
+
+def into_frame(browser, server, kind):
+    browser.switch_to.default_content()
+    browser.get(f"{server}/lab/{kind}.html")
+    browser.switch_to.frame(0)
+    wait(browser, "document.querySelector('#here').children.length > 0")
+
+
+def test_the_walk_in_a_notebook_shows_what_the_estimators_say(server, browser, frames):
+    systems, rows = frames
+    into_frame(browser, server, "walk")
+    from selenium.webdriver.common.keys import Keys
+
+    for k in range(len(rows)):
+        browser.find_element("css selector", "[data-key=end]").send_keys(Keys.ENTER)
+        for name in ("DDAG", "conformal DAG"):
+            label, cost = systems[name].predict_with_cost(rows[[k]])
+            text = browser.execute_script(f"return document.querySelector('[data-system=\"{name}\"]').textContent")
+            assert f"Answer: {label[0]}." in text
+            assert f"Kernel values so far: {cost.kernel_evaluations[0]}." in text
+            assert f"{cost.binary_decisions[0]} of 15 machines" in text
+        browser.find_element("css selector", "[data-key=next-row]").click()
+    browser.switch_to.default_content()
+
+
+def test_the_plane_in_a_notebook_answers_as_the_estimators_do(server, browser, frames):
+    systems, rows = frames
+    into_frame(browser, server, "plane")
+    ask = "return document.querySelector('#here').dagsvm"
+    for name, est in systems.items():
+        place = np.searchsorted(est.classes_, est.predict(rows))
+        for (x, y), label in zip(rows, place, strict=True):
+            assert browser.execute_script(f"{ask}.answer({name!r}, {x}, {y}).label") == label
+    for alpha in (0.01, 0.1, 0.3):
+        for (x, y), held in zip(rows, systems["conformal DAG"].predict_set(rows, alpha), strict=True):
+            found = browser.execute_script(f"{ask}.uncertain('conformal DAG', {alpha}, {x}, {y})")
+            assert found == np.flatnonzero(held).tolist()
+    browser.execute_script("const a = document.querySelector('input[type=range]'); a.value = .3;"
+                           "a.dispatchEvent(new Event('input'))")  # fmt: skip
+    assert "At α = 0.3" in browser.execute_script("return document.querySelector('#here p').textContent")
+    browser.switch_to.default_content()
+
+
+def test_the_bound_in_a_notebook_heeds_keys(server, browser, frames):
+    from selenium.webdriver.common.keys import Keys
+
+    into_frame(browser, server, "bound")
+    first = "return +document.querySelector('[data-bound=\"Theorem 1\"]').dataset.value"
+    before = browser.execute_script(first)
+    browser.find_element("css selector", "input[name=m]").send_keys(Keys.ARROW_RIGHT)
+    assert browser.execute_script(first) < before
+    browser.switch_to.default_content()
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -45,7 +45,16 @@ export function answer(model, system, order, x, y) {
   return { label: graph.label[node], met };
 }
 
-export function plane(box, model) {
+// the classes that a conformal DAG cannot rule out at level alpha: its answer, and all whose ranges the values met hold
+export function uncertain(model, system, alpha, { label, met }) {
+  const { ranges: [low, high, spread], calibration } = model.sets[system], n = calibration.length;
+  const k = Math.ceil((1 - alpha) * (n + 1) - 1e-9), limit = k <= n ? calibration[k - 1] : Infinity;
+  const fits = (c) => met.every(([t, f]) => Math.max(low[t][c] - f, f - high[t][c]) / spread[t][c] <= limit);
+  return model.classes.map((_, c) => c).filter((c) => c === label || fits(c));
+}
+
+export function plane(box, given) {
+  const model = { sets: {}, ...given }, named = Object.keys(given.sets || {});
   const n = model.classes.length, xs = model.points.map((p) => p[0]), ys = model.points.map((p) => p[1]);
   const [left, right, low, high] = [Math.min(...xs) - 0.4, Math.max(...xs) + 0.4, Math.min(...ys) - 0.4, Math.max(...ys) + 0.4];
   const state = { system: "DDAG", order: model.classes.map((_, k) => k), x: (left + right) / 2, y: (low + high) / 2 };
@@ -55,25 +64,30 @@ export function plane(box, model) {
   const choose = menu("system", systems.map((s) => [s, s]), (value) => { state.system = value; paint(); });
   choose.select.value = state.system;
   const order = make("output");
+  const alpha = make("input", { type: "range", min: 0.005, max: 0.5, step: 0.005, value: 0.1, oninput: () => { [state.system] = named; choose.select.value = state.system; paint(); } });
+  const level = make("output");
+  const sets = (found) => (model.sets[state.system] ? uncertain(model, state.system, +alpha.value, found) : [found.label]);
   const shuffle = (act) => () => { act(); state.system = choose.select.value = "DDAG"; paint(); };
   const buttons = [["natural list", () => state.order.sort((a, b) => a - b)],
     ["reverse half", () => { state.order = [...state.order.slice(n / 2), ...state.order.slice(0, n / 2)]; }],
     ["another list", () => { for (let k = n - 1; k > 0; k--) { const o = Math.floor(Math.random() * (k + 1)); [state.order[k], state.order[o]] = [state.order[o], state.order[k]]; } }]];
   box.replaceChildren(
-    make("div", {}, choose.label, ...buttons.map(([text, act]) => make("button", { type: "button", onclick: shuffle(act) }, text)), " list: ", order),
+    make("div", {}, choose.label, ...buttons.map(([text, act]) => make("button", { type: "button", onclick: shuffle(act) }, text)), " list: ", order, " ", ...(named.length ? [make("label", {}, "α ", alpha, " ", level)] : [])),
     make("div", { class: "side" }, canvas, told));
   const paper = canvas.getContext("2d");
   const sx = (x) => (SIDE * (x - left)) / (right - left), sy = (y) => SIDE * (1 - (y - low) / (high - low));
   let regions = null;
 
   function paint() {
+    level.textContent = alpha.value;
     order.textContent = state.order.map((c) => model.classes[c]).join(" ");
     regions = document.createElement("canvas");
     regions.width = regions.height = GRID;
     const image = regions.getContext("2d").createImageData(GRID, GRID);
     for (let r = 0; r < GRID; r++) for (let c = 0; c < GRID; c++) {
       const found = answer(model, state.system, state.order, left + ((c + 0.5) * (right - left)) / GRID, high - ((r + 0.5) * (high - low)) / GRID);
-      const ink = INK[found.label], at = 4 * (r * GRID + c);
+      const held = sets(found); // stripes where several classes are left
+      const ink = INK[held[Math.floor((r + c) / 3) % held.length]], at = 4 * (r * GRID + c);
       for (let k = 0; k < 3; k++) image.data[at + k] = (255 + parseInt(ink.slice(1 + 2 * k, 3 + 2 * k), 16)) / 2;
       image.data[at + 3] = 255;
     }
@@ -96,9 +110,11 @@ export function plane(box, model) {
     });
     const sides = [];
     for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) sides.push(`${model.classes[i]} vs ${model.classes[j]}`);
-    const met = answer(model, state.system, state.order, state.x, state.y).met.map(([t, f]) => make("li", {}, `${sides[t]}: ${f.toFixed(3)}`));
+    const here = answer(model, state.system, state.order, state.x, state.y);
+    const met = here.met.map(([t, f]) => make("li", {}, `${sides[t]}: ${f.toFixed(3)}`));
+    const held = model.sets[state.system] ? ` At α = ${alpha.value} the true class is one of ${sets(here).map((c) => model.classes[c]).join(", ")}.` : "";
     told.replaceChildren(
-      make("p", {}, `Point (${state.x.toFixed(2)}, ${state.y.toFixed(2)}). ${state.system} asks:`), make("ol", {}, ...met),
+      make("p", {}, `Point (${state.x.toFixed(2)}, ${state.y.toFixed(2)}). ${state.system} answers ${model.classes[here.label]}.${held} It asks:`), make("ol", {}, ...met),
       make("table", {}, make("tr", {}, ...["system", "answer", "machines", "kernel values"].map((h) => make("th", { scope: "col" }, h))), ...rows));
   }
 
@@ -116,6 +132,7 @@ export function plane(box, model) {
     state.y = Math.min(high, Math.max(low, state.y + (by[1] * (high - low)) / 60));
     draw();
   });
-  box.dagsvm = { answer: (system, x, y) => answer(model, system, model.classes.map((_, k) => k), x, y) };
+  const plain = (system, x, y) => answer(model, system, model.classes.map((_, k) => k), x, y);
+  box.dagsvm = { answer: plain, uncertain: (system, level, x, y) => uncertain(model, system, level, plain(system, x, y)) };
   paint();
 }
