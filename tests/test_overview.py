@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from dagsvm_lab import DAGSVC, DCSVC, AdaptiveDAGSVC, BinaryTreeSVC, MaxWinsSVC, OneVsRestSVC, load
 from dagsvm_lab.papers.head_to_head import COSTS, compare, field, ground
+from dagsvm_lab.plots.overview import cloud
 
 PAIRS = dict(C=8, gamma=0.5)
 
@@ -53,10 +55,8 @@ def test_splits_differ_and_the_first_is_the_sets_own():
 
 def test_systems_on_one_set(vowels):
     chosen = field(**PAIRS)
-    few = {
-        name: chosen[name]
-        for name in ("1-v-r", "max-wins", "dagsvm", "conformal", "posterior ovo", "btppsvm", "libsvm")
-    }
+    names = ("1-v-r", "max-wins", "dagsvm", "conformal", "posterior ovo", "btppsvm", "libsvm")
+    few = {name: chosen[name] for name in names}
     table, wrong = compare(vowels, few)
     table = table.set_index("system")
     assert table["binary_decisions"][["1-v-r", "max-wins", "dagsvm", "libsvm"]].tolist() == [11, 55, 10, 55]
@@ -67,3 +67,10 @@ def test_systems_on_one_set(vowels):
     for name in few:
         assert 100 * np.mean(~wrong[name]) == table["accuracy_pct"][name]
     assert table["train_s"]["dagsvm"] >= table["train_s"]["max-wins"]  # a shared bank's seconds are counted
+
+
+def test_a_row_in_the_field_is_all_that_a_system_needs_to_be_drawn(vowels):
+    chosen = {"max-wins": field(**PAIRS)["max-wins"], "my own": ("DAG", "pairs", DAGSVC(**PAIRS))}
+    ax = Figure().subplots()
+    cloud(ax, compare(vowels, chosen)[0], "kernel_evaluations", "accuracy_pct")
+    assert {"Max Wins", "my own"} <= {text.get_text() for text in ax.texts}

@@ -5,6 +5,7 @@ from a folder of the user's or fetched. Every file's SHA-256 is checked before i
 """
 
 from dataclasses import dataclass
+from inspect import signature
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def load(name: str, scaled: bool = False, **options) -> Dataset:
     """
     card = card_of(name)
     reader = READERS.get(card.name, _shipped)
-    if unknown := set(options) - set(reader.__code__.co_varnames[1 : reader.__code__.co_argcount]):
+    if unknown := {*options} - {*signature(reader).parameters}:
         raise TypeError(f"load({card.name!r}) has no option {', '.join(sorted(unknown))}")
     X, y, rows, features = reader(card, **options)
     X = _scaled(card, X, rows["train"]) if scaled else X
