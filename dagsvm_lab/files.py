@@ -1,9 +1,35 @@
-"""Files that are there whole or not at all."""
+"""Where the project is, files that are there whole or not at all, and digests of what decides a result."""
 
+import hashlib
+import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+class CommandError(ValueError):
+    """A command that makes no sense: a parameter, notebook or folder that is not there or of another kind."""
+
+
+def checkout() -> Path | None:
+    """Return the project's folder: the one the package was imported from, else the nearest from here up; else None."""
+    here = Path.cwd()
+    for folder in (PACKAGE.parent, here, *here.parents):
+        with suppress(OSError, UnicodeDecodeError):
+            described = (folder / "pyproject.toml").read_text(encoding="utf-8")
+            if 'name = "dagsvm-lab"' in described and (folder / "notebooks").is_dir():
+                return folder
+    return None
+
+
+def project_root() -> Path:
+    """Return the project's folder; without one, raise a `CommandError` that says what to do."""
+    if found := checkout():
+        return found
+    raise CommandError("this needs the project's notebooks: go to a checkout of dagsvm_lab and try again there")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -16,3 +42,22 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
+
+
+def write_json(path: Path, content: object, indent: int | None = 1) -> None:
+    """Write `content` as JSON."""
+    text = json.dumps(content, indent=indent) + "\n"
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def file_digest(*paths: Path) -> str:
+    """Return one SHA-256 over the names and bytes of `paths`."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def code_digest() -> str:
+    """Return a SHA-256 over the package's own sources: Python, published tables, cards of the data."""
+    return file_digest(*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*"), *PACKAGE.glob("datasets/*.toml"))

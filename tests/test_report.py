@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dagsvm_lab.files import project_root, write_atomically
 from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.report import scorecard as sc
 from dagsvm_lab.report import verdicts as v
 from dagsvm_lab.report.claims import INFERRED, Outcome, Paper, Tables, three
-from dagsvm_lab.report.files import project_root, write_atomically
 from dagsvm_lab.report.record import Record
 from dagsvm_lab.report.tables import SIGNS, Table, matrix
 

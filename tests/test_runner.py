@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from dagsvm_lab import DAGSVC, load
-from dagsvm_lab.report.files import project_root
+from dagsvm_lab.files import project_root
 from dagsvm_lab.run import parameters, runner
 from dagsvm_lab.run.cli import main
 
@@ -366,7 +366,7 @@ def test_outside_a_checkout_only_what_was_named_is_written(tmp_path):
     package = tmp_path / "site" / "dagsvm_lab"
     package.parent.mkdir()
     package.symlink_to(project_root() / "dagsvm_lab")
-    copied = "import sys, pathlib; import dagsvm_lab.report.files as f; f.PACKAGE = pathlib.Path(sys.argv[1]);"
+    copied = "import sys, pathlib; import dagsvm_lab.files as f; f.PACKAGE = pathlib.Path(sys.argv[1]);"
     copied += "from dagsvm_lab.run.cli import main; sys.exit(main(sys.argv[2:]))"
     for command in ("papers", "scorecard"):
         run = subprocess.run([sys.executable, "-c", copied, str(package), command], cwd=stranger, text=True,

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import write_atomically
-from .cards import FILES, Card, card_of, shipped, terms
+from ..files import file_digest, write_atomically
+from .cards import FILES, Card, card_of, cards, shipped, terms
 from .packed import DataError, pack, read_verified, sha256
 
 FOLDER = "DAGSVM_LAB_DATA"  # the variable that names a folder with the files of the sets that are not shipped
@@ -88,6 +88,13 @@ def own_folders() -> list[Path]:
     with suppress(RuntimeError):  # no home is known
         folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dagsvm_lab")
     return folders
+
+
+def data_digest() -> str:
+    """Return a SHA-256 over the data files that are here: the shipped ones, and those not shipped but at hand."""
+    others = [file for card in cards().values() if card.address for file in card.originals]
+    paths = [folder / file for folder in own_folders() for file in others]
+    return file_digest(*FILES.glob("*.npz"), *(path for path in paths if path.is_file()))
 
 
 def _found_or_fetched(card: Card, file: str, digest: str) -> bytes:

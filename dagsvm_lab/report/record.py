@@ -27,8 +27,8 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from ..files import checkout, code_digest, project_root, write_atomically, write_json
 from .claims import Paper, Tables, papers
-from .files import checkout, code_digest, project_root, write_atomically, write_json
 from .tables import matrix, show
 from .verdicts import number
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..files import project_root, write_atomically
 from ..papers.findings import findings
 from .claims import Paper, Tables, papers
-from .files import project_root, write_atomically
 from .tables import SIGNS
 from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
 

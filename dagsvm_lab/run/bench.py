@@ -25,9 +25,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ..datasets import load
+from ..files import project_root, write_atomically
 from ..kernels import Kernel, gamma_from_sigma
 from ..machines import pair_code, train
-from ..report.files import project_root, write_atomically
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
 from ..threads import one_thread
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from .. import __version__
-from ..report.files import CommandError, checkout
+from ..files import CommandError, checkout
 
 
 def main(argv: list[str] | None = None) -> int:

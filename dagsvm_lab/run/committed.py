@@ -3,7 +3,7 @@
 import nbformat
 from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 
-from ..report.files import write_atomically
+from ..files import write_atomically
 from .runner import Outcome
 
 

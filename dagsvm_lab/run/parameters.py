@@ -10,7 +10,7 @@ import papermill
 import yaml
 from sklearn.model_selection import ParameterGrid
 
-from ..report.files import CommandError, checkout, project_root
+from ..files import CommandError, checkout, project_root
 from ..report.record import PROFILES
 from .runner import Job
 

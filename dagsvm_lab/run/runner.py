@@ -35,7 +35,8 @@ from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from tqdm import tqdm
 
-from ..report.files import checkout, code_digest, data_digest, file_digest, write_atomically, write_json
+from ..datasets.originals import data_digest
+from ..files import checkout, code_digest, file_digest, write_atomically, write_json
 from ..report.record import QUIET
 from ..report.verdicts import WORDS
 

@@ -5,7 +5,7 @@ import re
 
 import nbformat
 
-from dagsvm_lab.report.files import project_root
+from dagsvm_lab.files import project_root
 
 ABSOLUTE = re.compile(r"(?<![\w./:])/(?:home|root|tmp|work|usr|opt|var|mnt|Users|private)/|[A-Z]:\\\\")
 LARGEST = 1_000_000  # bytes that a code host shows

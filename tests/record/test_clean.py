@@ -2,7 +2,7 @@
 
 import nbformat
 
-from dagsvm_lab.report.files import project_root
+from dagsvm_lab.files import project_root
 from dagsvm_lab.run.committed import clean
 
 from .clean import complaints

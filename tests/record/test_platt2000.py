@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dagsvm_lab.files import project_root
 from dagsvm_lab.papers.platt2000 import METHODS, TEST_ROWS
 from dagsvm_lab.report.claims import Tables
-from dagsvm_lab.report.files import project_root
 from dagsvm_lab.report.verdicts import published
 
 recorded = Tables(project_root() / "figures" / "01_platt2000").__getitem__

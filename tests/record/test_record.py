@@ -9,9 +9,9 @@ import pandas as pd
 import papermill
 import pytest
 
+from dagsvm_lab.files import project_root
 from dagsvm_lab.report import scorecard
 from dagsvm_lab.report.claims import INFERRED, WRITTEN, Tables, papers
-from dagsvm_lab.report.files import project_root
 from dagsvm_lab.report.verdicts import NOT_AVAILABLE, WORDS
 
 from .clean import complaints

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dagsvm_lab.files import project_root
 from dagsvm_lab.papers import yu2011 as yu
 from dagsvm_lab.papers import yu2011_readings as readings
 from dagsvm_lab.report.claims import Tables
-from dagsvm_lab.report.files import project_root
 from dagsvm_lab.report.verdicts import published
 
 recorded = Tables(project_root() / "figures" / "02_yu2011").__getitem__
