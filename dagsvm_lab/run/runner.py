@@ -47,7 +47,10 @@ except ImportError:
 
 BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to
 TRIES = 5  # times that a job is begun when Dask gives it up because its workers were lost
-WATCH = """import os, psutil, signal, sys, time
+WATCH = """import os, signal, sys, time
+if os.fork():
+    os._exit(0)  # the watcher is nobody's child, and ends when its work is done
+import psutil
 try:
     watched = [psutil.Process(int(pid)) for pid in sys.argv[1:]]
     while all(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in watched):
@@ -120,8 +123,6 @@ class Outcome:
 class OwnKernel(AsyncKernelManager):
     """A kernel of this very interpreter, whatever kernel specifications the machine has installed."""
 
-    watcher: subprocess.Popen | None = None
-
     @property
     def kernel_spec(self) -> KernelSpec:
         """How it is started; its log would only say again what the executed copy shows."""
@@ -133,16 +134,7 @@ class OwnKernel(AsyncKernelManager):
         await self._async_start_kernel(**options)
         if os.name == "posix":
             watched = [sys.executable, "-c", WATCH, str(os.getpid()), str(self.provisioner.pid)]
-            self.group = self.provisioner.pid
-            self.watcher = subprocess.Popen(watched, start_new_session=True, stderr=subprocess.DEVNULL)
-
-    async def cleanup_resources(self, restart: bool = False) -> None:
-        """End what the kernel leaves in its group: workers that it started."""
-        if self.watcher:
-            end_group(self.group)
-            self.watcher.kill()
-            self.watcher.wait()
-        await self._async_cleanup_resources(restart=restart)
+            subprocess.run(watched, start_new_session=True, stderr=subprocess.DEVNULL)
 
 
 def end_group(leader: int) -> None:
