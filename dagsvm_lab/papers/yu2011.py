@@ -154,10 +154,6 @@ def _decisions(t) -> bool:
     return bool(((d["traditional"] == n - 1) & (d["max-wins"] == n * (n - 1) / 2)).all())
 
 
-def _row(table: pd.DataFrame, name: str) -> pd.Series:
-    return of(table, name).iloc[0]
-
-
 def _over_mean(t) -> pd.DataFrame:
     """Gains over the mean list on the six sets, in points, with their limits over redrawn splits."""
     g = t["rivals"]
@@ -189,34 +185,29 @@ def _not_below_maximum(t) -> Outcome:
 
 
 def _all_six(t) -> Outcome:
-    share = _row(t["redraws"], "all six").at_least
+    share = of(t["redraws"], "all six").iloc[0].at_least
     return worded(share >= 0.95, share <= 0.05, f"all six at once in {share:.1%}")
 
 
-def _vowel_better(name: str):
-    def body(t) -> Outcome:
-        row = _row(_against_best(t[name]), "vowel")
-        sure, d = row.p_exact < 0.05, row.wins - row.losses
-        return worded(sure and d > 0, sure and d < 0, f"{d:+d} rows, p {row.p_exact:.2f}")
-
-    return body
+def _vowel_better(table: pd.DataFrame) -> Outcome:
+    row = of(_against_best(table), "vowel").iloc[0]
+    sure, d = row.p_exact < 0.05, row.wins - row.losses
+    return worded(sure and d > 0, sure and d < 0, f"{d:+d} rows, p {row.p_exact:.2f}")
 
 
 def _tuning(t) -> Outcome:
-    wins, losses, p = _row(t["recipe_tests"], "together")[["wins", "losses", "p_exact"]]
+    wins, losses, p = of(t["recipe_tests"], "together").iloc[0][["wins", "losses", "p_exact"]]
     return worded(wins >= losses, p < 0.05, f"{wins - losses:+.0f} rows, p {p:.1g}")
 
 
-def _saved(t, rival: str, factor: float) -> pd.Series:
-    """Logarithm of factor x the rival's kernel evaluations over the adaptive graph's, by data set."""
-    k = t["speed"].pivot(index="dataset", columns="system", values="kernel_evaluations")
-    return np.log(factor * k[rival] / k["adaptive"])
-
-
 def _cheaper(rival: str, factor: float = 1.0) -> tuple:
-    """On every set; and in the mean over them."""
-    return (lambda t: _saved(t, rival, factor) > 0,
-            lambda t: three(*corrected_interval(_saved(t, rival, factor), 0.0)))  # fmt: skip
+    """Judge `factor` times the rival's kernel evaluations over the adaptive graph's: on every set, and in the mean."""
+
+    def saved(t) -> pd.Series:
+        k = t["speed"].pivot(index="dataset", columns="system", values="kernel_evaluations")
+        return np.log(factor * k[rival] / k["adaptive"])
+
+    return lambda t: saved(t) > 0, lambda t: three(*corrected_interval(saved(t), 0.0))
 
 
 _DIFFER = "traditional_max > traditional_min"
@@ -254,16 +245,16 @@ for _id, _place, _text, _written, _inferred, *_more in (
      _all("table2", "traditional_max == traditional_min", "dataset in ['iris', 'wine']"), None),
     ("yu-better", "Abstract", "The adaptive graph is more accurate than the traditional one, the mean of its lists: in "
      "points over redrawn splits, six sets together. (Inferred: on Vowel, the one set where Table 2 shows it.)",
-     _better, lambda t: three(*_row(_over_mean(t), "vowel")[["gain", "low", "high"]])),
+     _better, lambda t: three(*of(_over_mean(t), "vowel").iloc[0][["gain", "low", "high"]])),
     ("yu-not-below-mean", "Table 2", "On no set is the adaptive graph less accurate than the mean of random lists "
      "(redrawn splits).", _not_below_mean, None),
     ("yu-not-below-maximum", "Section 4", "On every set the adaptive graph is at least as accurate as the best of "
      "twenty random lists. (Inferred: over redraws of splits and lists.)", _not_below_maximum, _all_six),
     ("yu-vowel-better", "Table 2", "On Vowel the adaptive graph is more accurate than the best of twenty lists.",
-     _vowel_better("tests"), _vowel_better("tests_inferred")),
+     lambda t: _vowel_better(t["tests"]), lambda t: _vowel_better(t["tests_inferred"])),
     ("yu-vowel-gain", "Table 2", "On Vowel the gain over the best of twenty is 1.52 points, 7 of 462 rows (within one "
-     "row; within three: close).", lambda t: _row(t["rows"], "vowel").gain,
-     lambda t: _row(t["rows_inferred"], "vowel").gain, {"published": 7, "rule": ROWS}),
+     "row; within three: close).", lambda t: of(t["rows"], "vowel").iloc[0].gain,
+     lambda t: of(t["rows_inferred"], "vowel").iloc[0].gain, {"published": 7, "rule": ROWS}),
     ("yu-tuning", "Section 4", "Gamma of largest DBTC can stand in for cross-validation (test rows of the six sets "
      "together; fails if significantly worse).", _tuning, None),
     ("yu-tuning-time", "Section 4", "Choosing gamma by DBTC takes less time than cross-validation.",
