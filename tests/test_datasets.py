@@ -70,9 +70,8 @@ def test_class_counts_of_the_splits():
     usps, cover, digits = load("usps"), load("covertype"), load("mnist")
     assert np.bincount(usps.y_train).tolist() == [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
     assert np.bincount(usps.y_test).tolist() == [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
-    assert (
-        np.bincount(cover.y_train)[1:].tolist() == [1620] * 7 and np.bincount(cover.y_valid)[1:].tolist() == [540] * 7
-    )
+    assert np.bincount(cover.y_train)[1:].tolist() == [1620] * 7
+    assert np.bincount(cover.y_valid)[1:].tolist() == [540] * 7
     assert (cover.X[:, 10:14].sum(axis=1) == 1).all() and (cover.X[:, 14:].sum(axis=1) == 1).all()
     assert np.bincount(digits.y_train).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert 0 <= digits.X.min() and digits.X.max() <= 4080
