@@ -52,6 +52,8 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
 class Graph:
     """Which machines are asked, and what their answers mean: a new one says `run`, `n_machines` and `machines_used`."""
 
+    by_sign = False  # whether the signs of f alone settle the labels
+
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""
         return self.run(f)[0]
@@ -164,6 +166,7 @@ class DecisionGraph(Graph):
     machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
     left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < cut, -1 if not made.")
     right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= cut, -1 if not made.")
+    by_sign = property(lambda self: not self._cut.any(), doc="Whether all nodes made so far ask for signs alone.")
     cut = property(lambda self: self._cut[: self.n_nodes], doc="What each node compares f(x) with.")
     label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
     possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")

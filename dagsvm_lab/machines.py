@@ -7,7 +7,7 @@ f_t(x) = sum_i beta_ti K(x_i, x) + bias_t, and f_t(x) > 0 means the +1 side.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -77,10 +77,13 @@ class Bank:
         """Platt's classifier size: unique support vectors x inputs + nonzero coefficients."""
         return len(self.support) * self.n_inputs + self.coef.nnz
 
-    def decision(self, X: np.ndarray, machines: np.ndarray | None = None, n_jobs: int | None = None) -> np.ndarray:
+    def decision(
+        self, X: np.ndarray, machines: np.ndarray | None = None, n_jobs: int | None = None, fast: bool = True
+    ) -> np.ndarray:
         """f_t(x) for every row of X and machine t (or the chosen ones); the same bits whatever batch a row is in.
 
-        Rows go through in blocks of one fixed shape, so that every sum is formed in one order.
+        Rows go through in blocks of one fixed shape, so that every sum is formed in one order. If `fast`, they are of
+        float32 where that is good to about 1e-4.
         """
         X, machines = rows_of(X), None if machines is None else np.atleast_1d(machines)
         n, bias = X.shape[0], self.bias if machines is None else self.bias[machines]
@@ -88,7 +91,7 @@ class Bank:
         if not n:
             return out
         with one_thread():
-            parts = self._whole if machines is None else self._outputs(machines)
+            parts = self._whole if machines is None and fast else self._outputs(machines, fast)
 
             def fill(start: int) -> None:
                 if issparse(self.vectors):
@@ -109,15 +112,16 @@ class Bank:
         """Rows evaluated at a time."""
         return ROWS if len(self.bias) * ROWS <= OUTPUTS else 16
 
-    def _outputs(self, machines: np.ndarray) -> list[tuple[slice, Outputs]]:
+    def _outputs(self, machines: np.ndarray | None, fast: bool = True) -> list[tuple[slice, Outputs]]:
+        machines = np.arange(len(self.bias)) if machines is None else machines
         coef = self.coef[machines]
         if self.kernels is None:
-            return [(slice(None), Outputs(self, self.kernel, coef))]
-        return [(slice(k, k + 1), Outputs(self, self.kernels[t], coef[k])) for k, t in enumerate(machines)]
+            return [(slice(None), Outputs(self, self.kernel, coef, fast))]
+        return [(slice(k, k + 1), Outputs(self, self.kernels[t], coef[k], fast)) for k, t in enumerate(machines)]
 
     @cached_property
     def _whole(self) -> list[tuple[slice, Outputs]]:
-        return self._outputs(np.arange(len(self.bias)))
+        return self._outputs(None)
 
     def walker(self, x: np.ndarray) -> Walker:
         """Prepare one row for machines asked one by one: see `Walker`, which may raise `Unsure`."""
@@ -170,7 +174,7 @@ class Bank:
         return cls(kernel=kernel, kernels=kernels or None, **a)
 
 
-def train(X, codes, code, kernel, C=1.0, *, weight=None, soft=None, labels="hard", kernels=None, **settings) -> Bank:
+def train(X, codes, code, kernel, C=1.0, **more) -> Bank:
     """Train the machines of a coding matrix.
 
     Parameters
@@ -201,20 +205,42 @@ def train(X, codes, code, kernel, C=1.0, *, weight=None, soft=None, labels="hard
     bank : Bank
         The trained machines.
     """
-    X, codes, code = rows_of(X), np.asarray(codes), np.asarray(code, np.int8)
-    if not (np.asarray(C, dtype=float) > 0).all():
-        raise ValueError(f"C must be positive; got {C!r}")
-    for own in {kernel, *(kernels or [])}:
+    return train_grid(X, codes, code, [kernel], [C], **more)[0][0]
+
+
+def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=None, soft=None, labels="hard",
+               kernels=None, **settings) -> list[list[Bank]]:  # fmt: skip
+    """Train a Bank for every kernel of `grid` and, from the smallest on, every C; arguments as of `train`.
+
+    Machines of different C share kernel values, those of different kernels their steps; one that a larger C does not
+    change is not trained again. Only if `grid` has one kernel, machines may have `kernels` of their own.
+    """
+    X, codes, code, m = rows_of(X), np.asarray(codes), np.asarray(code, np.int8), len(code)
+    for C in Cs:
+        if not (np.asarray(C, dtype=float) > 0).all():
+            raise ValueError(f"C must be positive; got {C!r}")
+    for own in {*grid, *(kernels or [])}:
         own.check(X)
-    duals = problems(codes, code, C, weight, soft)
-    solve_bank(X, kernel, duals, kernels, **(SETTINGS | settings))
-    at = np.flatnonzero(duals.alpha)
-    beta, ends = (duals.s * duals.alpha)[at], np.searchsorted(at, duals.ends)
-    coef = csr_matrix((beta, duals.rows[at], ends), shape=(len(code), len(codes)))
-    more = {name: getattr(duals, name) for name in STATS} | {
-        "C": np.broadcast_to(np.asarray(C, float), len(code)).copy()
-    }
-    return bank_over(X, codes, coef, kernel, code=code, kernels=kernels, labels=labels, **more)
+    own = [kernel for kernel in grid for _ in code] if len(grid) > 1 else kernels
+    one = problems(codes, np.tile(code, (len(grid), 1)), weight, soft and (lambda t, *rows: soft(t % m, *rows)))
+    path = [one.times(C) for C in Cs]
+    solve_bank(X, grid[0], path, own, **(SETTINGS | settings))
+    return [[*_banks(X, codes, path, Cs, slice(g * m, (g + 1) * m), kernel, code=code, kernels=kernels, labels=labels)]
+            for g, kernel in enumerate(grid)]  # fmt: skip
+
+
+def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel, **more) -> Iterator[Bank]:
+    """The Banks of the machines `own` of solved duals, one for each C."""
+    ends, before = path[0].ends[own.start : own.stop + 1], None
+    inside = slice(ends[0], ends[-1])
+    for C, duals in zip(Cs, path, strict=True):
+        bound, alpha = np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy(), duals.alpha[inside]
+        if before is None or not np.array_equal(alpha, before):
+            at, before = np.flatnonzero(alpha), alpha
+            parts = (duals.s[inside] * alpha)[at], duals.rows[inside][at], np.searchsorted(at, ends - ends[0])
+            coef = csr_matrix(parts, shape=(len(bound), len(codes)))
+            bank = bank_over(X, codes, coef, kernel, C=bound, **more, **{k: getattr(duals, k)[own] for k in STATS})
+        yield replace(bank, C=bound)
 
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
@@ -226,8 +252,8 @@ def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) ->
     return Bank(coef=coef, kernel=kernel, n_rows=X.shape[0], **of_rows, **more)
 
 
-def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable | None = None) -> Duals:
-    """The duals of a coding matrix on rows of classes `codes`; arguments as of `train`."""
+def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | None = None) -> Duals:
+    """The duals of a coding matrix on rows of classes `codes`, for C = 1; arguments as of `train`."""
     some = max(1, (1 << 20) // code.shape[1])  # machines looked at at a time: a code can be large
     parts = [np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1] for k in range(0, len(code), some)]
     t, c = np.divmod(np.concatenate(parts), code.shape[1])
@@ -240,9 +266,7 @@ def problems(codes: np.ndarray, code: np.ndarray, C, weight=None, soft: Callable
     key = np.argsort(machine * len(codes) + rows, kind="stable")  # ascending rows within a machine
     rows, ends = rows[key], np.concatenate([[0], np.cumsum(np.bincount(machine, minlength=len(code)))])
     s = np.repeat(code[t, c], n)[key].astype(float)
-    upper = np.repeat(np.broadcast_to(np.asarray(C, float), len(code)), np.diff(ends))
-    if weight is not None:
-        upper = upper * weight[rows]
+    upper = np.ones(len(rows)) if weight is None else np.asarray(weight, float)[rows]
     p = np.ones(len(rows))
     if soft is not None:
         parts = zip(range(len(code)), ends[:-1], ends[1:], strict=True)

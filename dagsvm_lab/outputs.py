@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel, Rows, single_is_safe
+from .kernels import Kernel, Rows, single_is_safe, squared
 from .sparse import SparseRows, prepared
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Outputs:
     half the number of classes over one product with every coefficient.
     """
 
-    def __init__(self, bank: Bank, kernel: Kernel, coef: csr_matrix):
+    def __init__(self, bank: Bank, kernel: Kernel, coef: csr_matrix, fast: bool = True):
         used = np.unique(coef.indices)
         used = used[np.argsort(bank.support_class[used], kind="stable")]
         groups, self.rows = bank.support_class[used], None
@@ -38,8 +38,7 @@ class Outputs:
             self._weigh(slices, coef, used, np.float64)
             return
         vectors = bank.vectors[used]
-        modest = len(used) > FEW and np.abs(coef.data).max() <= MODEST
-        for dtype in [np.float32] * bool(modest and single_is_safe(vectors, kernel)) + [np.float64]:
+        for dtype in [np.float32] * (fast and in_single(vectors, kernel, coef)) + [np.float64]:
             self.rows = prepared(vectors, kernel, dtype)
             self._weigh(slices, coef, used, dtype)
             # some BLAS kernels round the columns of a float32 product differently: then float64 it is
@@ -72,6 +71,29 @@ class Outputs:
         return total.T[EDGE:-EDGE]
 
 
+def in_single(vectors, kernel: Kernel, coef: csr_matrix) -> bool:
+    """Whether float32 is enough for the outputs of machines over these support vectors, to about 1e-4."""
+    modest = vectors is not None and vectors.shape[0] > FEW and np.abs(coef.data).max() <= MODEST
+    return bool(modest and single_is_safe(vectors, kernel))
+
+
+def slopes(coef: csr_matrix, squares: np.ndarray, inputs: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """(flat, steep, root): rounding is up to (steep + flat root |x|^2) units, with `squares` of the vectors."""
+    size, root = abs(coef), 0.25 * np.sqrt(inputs + 4)
+    flat = size @ np.ones(len(squares))
+    return flat, size @ (root * squares) + 0.25 * np.sqrt(np.diff(coef.indptr) + 1) * flat, root
+
+
+def doubtful(f: np.ndarray, vectors: np.ndarray, kernel: Kernel, coef: csr_matrix, X: np.ndarray) -> np.ndarray:
+    """Rows of X of whose outputs f some might have another sign if they were of float32, and may be so."""
+    if not in_single(vectors, kernel, coef):
+        return np.empty(0, int)
+    place = np.sqrt(2.0 * kernel.gamma) * kernel.shrunk(vectors.mean(axis=0))
+    own, new = (squared(np.sqrt(2.0 * kernel.gamma) * kernel.shrunk(rows) - place) for rows in (vectors, X))
+    flat, steep, root = slopes(coef, own, X.shape[1])
+    return np.flatnonzero((np.abs(f) <= np.finfo(np.float32).eps * (steep + np.outer(root * new, flat))).any(axis=1))
+
+
 class Unsure(ArithmeticError):
     """One row's answer is within rounding of another, or its kernel has no lean form: `Bank.decision` decides."""
 
@@ -90,14 +112,12 @@ class Lean:
         self.unit = np.finfo(np.float32).eps if single else 4.0 * np.finfo(float).eps
         Z = self.rows.left[:, :-2] if kernel.name == "rbf" else self.rows.left
         squares, self.coef, self.bias = np.einsum("ij,ij->i", Z, Z), bank.coef, bank.bias
-        self.farthest, self.root = float(squares.max(initial=0.0)), 0.25 * np.sqrt(Z.shape[1] + 4)
-        size, ends = abs(bank.coef), bank.coef.indptr
-        self.flat = size @ np.ones(len(squares))
-        self.steep = size @ (self.root * squares) + 0.25 * np.sqrt(np.diff(ends) + 1) * self.flat
+        self.farthest, ends = float(squares.max(initial=0.0)), bank.coef.indptr
+        self.flat, self.steep, self.root = slopes(bank.coef, squares, Z.shape[1])
         own = [(bank.coef.indices[a:b], bank.coef.data[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
         numbers = zip(self.bias.tolist(), self.flat.tolist(), self.steep.tolist(), strict=True)
         self.machines = [(*mine, *more) for mine, more in zip(own, numbers, strict=True)]
-        if size.shape[0] * size.shape[1] <= DENSE:
+        if bank.coef.shape[0] * bank.coef.shape[1] <= DENSE:
             self.coef = bank.coef.toarray()
         self.unknown = np.full(len(bank.support), np.nan)
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from dagsvm_lab.kernels import Kernel
-from dagsvm_lab.machines import pair_code, train
+from dagsvm_lab.machines import pair_code, train, train_grid
 from dagsvm_lab.solvers import certify, small, solve_qp, solve_smo
 from dagsvm_lab.solvers.batch import solve_many
 from dagsvm_lab.solvers.dual import Dual, Duals
@@ -61,6 +61,11 @@ def many(solve, X, kernel, problems, **how):
     return found if left is None else (found, left)
 
 
+def solve_stacked(X, kernel, duals, which):
+    """A path of one solved by the stacked solver."""
+    return small.solve_small(X, kernel, [duals], which)[0]
+
+
 def whole(y, C):
     return np.arange(len(y)), y, np.ones(len(y)), np.full(len(y), C)
 
@@ -104,7 +109,7 @@ def test_smo_batch_and_exact_agree(problem):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # judged below
         duals = [solve_smo(K, y, C, tol=1e-6), *many(solve_many, X, kernel, [whole(y, C)], tol=1e-6)]
-        settled, left = many(small.solve_small, X, kernel, [whole(y, C)])
+        settled, left = many(solve_stacked, X, kernel, [whole(y, C)])
         duals += [] if len(left) else settled
         exact = solve_qp(K, y, C)
     for dual in duals:
@@ -128,7 +133,7 @@ def test_soft_labels_near_zero(problem, least):
     K, upper = kernel(X, X), C / soft
     dual, exact = solve_smo(K, y, tol=1e-6, linear=soft, upper=upper), solve_qp(K, y, linear=soft, upper=upper)
     task = (np.arange(len(y)), y, soft, upper)
-    settled, left = many(small.solve_small, X, kernel, [task])
+    settled, left = many(solve_stacked, X, kernel, [task])
     for found in (dual, *many(solve_many, X, kernel, [task], tol=1e-6), *([] if len(left) else settled)):
         assert found.converged
         assert abs(found.objective - exact.objective) <= 1e-5 * scale(K, exact) + 1e-9
@@ -146,7 +151,7 @@ def test_objectives_are_libsvms(C, gamma):
     beta[lib.support_] = lib.dual_coef_[0]
     theirs = 0.5 * beta @ K @ beta - np.abs(beta).sum()
     for dual in (solve_smo(K, y, C, tol=1e-6), *many(solve_many, X, kernel, [whole(y, C)], tol=1e-6),
-                 *many(small.solve_small, X, kernel, [whole(y, C)])[0]):  # fmt: skip
+                 *many(solve_stacked, X, kernel, [whole(y, C)])[0]):  # fmt: skip
         assert abs(dual.objective - theirs) <= 1e-8 * abs(theirs)
         assert abs(dual.bias - lib.intercept_[0]) < 1e-4
 
@@ -196,7 +201,7 @@ def test_nothing_to_separate():
     for y in (np.ones(4), -np.ones(4), np.ones(1)):
         dual = solve_smo(np.eye(len(y)), y)
         long = many(solve_many, np.eye(len(y)), Kernel("linear"), [whole(y, 1.0)])
-        for found in (dual, *long, *many(small.solve_small, np.eye(len(y)), Kernel("linear"), [whole(y, 1.0)])[0]):
+        for found in (dual, *long, *many(solve_stacked, np.eye(len(y)), Kernel("linear"), [whole(y, 1.0)])[0]):
             assert found.converged and not found.alpha.any() and found.bias == y[0] and found.gap == 0.0
 
 
@@ -210,7 +215,7 @@ def test_all_solvers_agree_with_the_reference(problem, soft):
     plain = y * reference(K.tolist(), y.tolist(), p.tolist(), u.tolist())
     objective = 0.5 * plain @ K @ plain - p @ np.abs(plain)
     task = (np.arange(len(y)), y, p, u)
-    stacked, left = many(small.solve_small, X, kernel, [task] * 5)
+    stacked, left = many(solve_stacked, X, kernel, [task] * 5)
     found = [solve_smo(K, y, tol=1e-6, linear=p, upper=u), solve_qp(K, y, linear=p, upper=u)]
     found += [*many(solve_many, X, kernel, [task] * 5, tol=1e-6), *([] if len(left) else stacked)]
     for dual in found:
@@ -226,7 +231,7 @@ def test_stacked_duals_are_exact_and_say_what_they_could_not_settle():
         y = np.where(X[rows, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
         y[:2] = 1, -1
         tasks.append((rows, y, np.ones(n), np.full(n, 10.0 ** rng.integers(-1, 3))))
-    found, left = many(small.solve_small, X, kernel, tasks)
+    found, left = many(solve_stacked, X, kernel, tasks)
     assert len(left) == 0
     for dual, (rows, y, _, u) in zip(found, tasks, strict=True):
         K = kernel(X[rows], X[rows])
@@ -236,3 +241,25 @@ def test_stacked_duals_are_exact_and_say_what_they_could_not_settle():
     y = np.tile([1.0, -1.0], 20)
     bank = train(twins, (y < 0).astype(int), pair_code(2), kernel, 10.0)
     assert bank.objective[0] == pytest.approx(solve_qp(kernel(twins, twins), y, 10.0).objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_larger_bounds_follow_from_smaller_ones(long, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(90, 3)), np.arange(90) % 3
+    X[codes == 2] += 5.0  # apart from the others: at a large C, none of its alphas is at the bound
+    Cs, kernel = [0.01, 10.0, 300.0, 1e5, 1e6], Kernel("rbf", 0.5)
+    if long:
+        monkeypatch.setattr("dagsvm_lab.solvers.bank.SMALL", 0)
+    (path,) = train_grid(X, codes, pair_code(3), [kernel], Cs)
+    for C, bank in zip(Cs, path, strict=True):
+        alone = train(X, codes, pair_code(3), kernel, C)
+        assert (bank.C == C).all() and bank.converged.all()
+        np.testing.assert_allclose(bank.objective, alone.objective, rtol=1e-4 if long else 1e-10)
+        if not long:
+            np.testing.assert_array_equal(bank.n_support, alone.n_support)
+            np.testing.assert_allclose(bank.coef.toarray(), alone.coef.toarray(), rtol=1e-6, atol=1e-9)
+    full = [abs(bank.coef[1]).max() for bank in path]
+    assert full[0] == 0.01 and full[1] < 10.0
+    for bank in path[2:]:  # what no bound holds stays, to the bit
+        assert (bank.coef[1].data == path[1].coef[1].data).all() and bank.n_iter[1] == path[1].n_iter[1]

@@ -17,36 +17,56 @@ from .smo import smo
 
 
 def solve_bank(
-    X, kernel: Kernel, duals: Duals, kernels=None, *, solver: str, tol: float, max_iter: int, verbose: int, **how
+    X, kernel: Kernel, path: list[Duals], kernels=None, *, solver: str, tol: float, max_iter: int, verbose: int, **how
 ) -> None:
-    """Solve `duals`, in place.
+    """Solve all Duals of `path`, in place: the same machines, with bounds that grow from one to the next.
 
-    Machines of at most SMALL rows are solved to the last digit, unless their steps are limited by `max_iter`: their
-    answer depends neither on how it was reached, nor on the order of rows, nor on a processor's rounding.
+    A machine none of whose alphas is at its bound is solved for larger bounds too. Machines of at most SMALL rows are
+    solved to the last digit, unless their steps are limited by `max_iter`: their answer depends neither on how it was
+    reached, nor on the order of rows, nor on a processor's rounding.
     """
+    first, every = path[0], np.arange(len(path[0].bias))
 
     def square(t: int) -> np.ndarray:
         """Kernel matrix of machine t."""
-        return (kernels[t] if kernels else kernel).square(X, duals.rows[duals.part(t)])
+        return (kernels[t] if kernels else kernel).square(X, first.rows[first.part(t)])
 
-    every = np.arange(len(duals.ends) - 1)
     if solver == "qp":
         from .qp import solve_qp
 
-        for t in every:
-            part = duals.part(t)
-            duals.keep(t, solve_qp(square(t), duals.s[part], linear=duals.p[part], upper=duals.u[part]))
+        for duals in path:
+            for t in every:
+                part = duals.part(t)
+                duals.keep(t, solve_qp(square(t), duals.s[part], linear=duals.p[part], upper=duals.u[part]))
         return
-    small = np.diff(duals.ends) <= SMALL if max_iter < 0 else np.zeros(len(every), bool)
-    with one_thread(), tqdm(total=len(every), desc="machines") if verbose else nullcontext() as bar:
+    small = np.diff(first.ends) <= SMALL if max_iter < 0 else np.zeros(len(every), bool)
+    total = len(every) * len(path)
+    with one_thread(), tqdm(total=total, desc="machines") if verbose else nullcontext() as bar:
         progress = bar.update if verbose else int
-        left = solve_small(X, kernel, duals, every[small], kernels, progress) if small.any() else []
-        for t in left:
-            K, part = square(t), duals.part(t)
-            s = duals.s[part]
-            duals.keep(t, sharpen(K, s, smo(K, s, duals.p[part], duals.u[part], tol)))
-        if not small.all():
-            solve_many(X, kernel, duals, every[~small], kernels, tol=tol, max_iter=max_iter, progress=progress, **how)
-    above = int((~duals.converged).sum())
-    if above:
-        warn(f"{above} of {len(every)} machines stopped at a violation above tol={tol}: see kkt_violation and n_iter")
+        left = solve_small(X, kernel, path, every[small], kernels, progress) if small.any() else [[]] * len(path)
+        before = None
+        for duals, hard in zip(path, left, strict=True):
+            for t in hard:
+                K, part = square(t), duals.part(t)
+                s = duals.s[part]
+                duals.keep(t, sharpen(K, s, smo(K, s, duals.p[part], duals.u[part], tol)))
+            todo = every[~small] if before is None else follow(duals, before, every[~small])
+            if len(todo):
+                solve_many(X, kernel, duals, todo, kernels, tol=tol, max_iter=max_iter, progress=progress, **how)
+            before = duals
+    for duals in path:
+        above = int((~duals.converged).sum())
+        if above:
+            warn(f"{above} of {total // len(path)} machines stopped at a violation above tol={tol}: "
+                 "see kkt_violation and n_iter")  # fmt: skip
+
+
+def follow(duals: Duals, before: Duals, which: np.ndarray) -> np.ndarray:
+    """Take what `before` found for the machines `which`; returns those of them that larger bounds change."""
+    duals.take(before, which)
+    changed = ~before.converged[which]
+    for k, t in enumerate(which):
+        part = duals.part(t)
+        duals.alpha[part] = alpha = before.alpha[part]
+        changed[k] |= bool(((alpha >= before.u[part]) & (alpha > 0)).any())
+    return which[changed]

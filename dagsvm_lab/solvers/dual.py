@@ -14,11 +14,14 @@ min over I_low of v (Keerthi et al. 2001); what is missing is `kkt_violation`, t
 Weak duality makes `gap` = primal + dual objective >= 0 whenever K is positive semidefinite.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 
 LARGEST = 1e100  # finite bounds on alpha beyond it are taken for it: its square must be a number
+NUMBERS = ("bias", "objective", "gap", "kkt_violation")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,16 @@ class Duals:
         """Where machine t's entries are."""
         return slice(self.ends[t], self.ends[t + 1])
 
+    def times(self, C) -> Duals:
+        """The same machines, not solved yet, with C times the bounds; C is a number, or one a machine."""
+        C = np.broadcast_to(np.asarray(C, float), len(self.bias))
+        return Duals(self.ends, self.rows, self.s, self.p, self.u * np.repeat(C, np.diff(self.ends)))
+
+    def take(self, before: Duals, which) -> None:
+        """Take the numbers of the machines `which`, all but their alpha, from Duals of the same machines."""
+        for name in ("n_iter", "converged", *NUMBERS):
+            getattr(self, name)[which] = getattr(before, name)[which]
+
     def keep(self, t: int, dual: Dual) -> None:
         """Keep a solution of machine t."""
         self.alpha[self.part(t)] = dual.alpha
@@ -85,7 +98,7 @@ class Duals:
     def note(self, t, certificate, n_iter, converged) -> None:
         """Keep the numbers of machine t, or of several."""
         self.n_iter[t], self.converged[t] = n_iter, converged
-        for name in ("bias", "objective", "gap", "kkt_violation"):
+        for name in NUMBERS:
             getattr(self, name)[t] = getattr(certificate, name)
 
 

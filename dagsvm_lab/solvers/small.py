@@ -9,7 +9,7 @@ rows), their kernels in one (machines x rows x rows), and nothing is done machin
    What is still open is given back (bank.py solves it one by one).
 
 Tried and not kept: kernels of float32 with float64 where it matters (more code than time), Newton's method from
-zero (Vowel: half of the machines go round in circles), ridges for singular systems (equal rows are rare).
+zero (Vowel: half of the machines go round in circles).
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -18,13 +18,14 @@ zero (Vowel: half of the machines go round in circles), ridges for singular syst
 | PATIENCE = 1 | steps a row | Vehicle: 4 1.08; 3 was 1.2 on Glass, C = 100 |
 | CELLS = 2^21 | kernel values stacked at once | Vowel: a sixteenth 1.8, eight times 1.01 |
 | ROWS = 2^16 | rows stacked at once | 600 classes of 2 rows: a quarter 1.01, twice 1.02; with no limit 2.2 |
+| WARM = .2 | rows at their bound | from more on a larger bound starts from zero. Five C: never 1.13, always 1.07 |
 | SIMILAR = .7 | width over width | machines padded to one width for their kernels. Vowel: 1 1.06 |
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -40,6 +41,7 @@ PATIENCE = 1
 CELLS = 1 << 21
 ROWS = 1 << 16
 SIMILAR = 0.7
+WARM = 0.2
 
 
 class _Memory(threading.local):
@@ -63,12 +65,13 @@ def _kept(name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
     return flat[:size].reshape(shape)
 
 
-def solve_small(X, kernel: Kernel, duals: Duals, which: np.ndarray, kernels: list[Kernel] | None = None, progress=int):
-    """Solve the machines `which` of `duals` exactly; returns those that step 2 could not settle.
+def solve_small(X, kernel: Kernel, path: list[Duals], which, kernels: list[Kernel] | None = None, progress=int):
+    """Solve the machines `which` of every Duals of a path exactly; returns those of each that step 2 could not settle.
 
-    `kernels` holds each machine's own kernel, where they differ; `progress` is told how many machines are done.
+    A path is of the same machines with growing bounds, which share kernel values. `kernels` holds each machine's own
+    kernel, where they differ; `progress` is told how many duals are done.
     """
-    width, every = np.diff(duals.ends), None if kernels else prepared(X, kernel)
+    width, every = np.diff(path[0].ends), None if kernels else prepared(X, kernel)
     single = kernels is None and single_is_safe(X, kernel)
     which, left, first = which[np.argsort(-width[which], kind="stable")], [], 0
     while first < len(which):
@@ -78,36 +81,50 @@ def solve_small(X, kernel: Kernel, duals: Duals, which: np.ndarray, kernels: lis
         def stack(rows, n, part=part):
             return stacked(every, rows, n) if kernels is None else apart(X, [kernels[t] for t in part], rows, n)
 
-        left.append(part[~_solve_stack(stack, duals, part, single)])
+        left.append([part[~settled] for settled in _solve_stack(stack, path, part, single)])
         first += len(part)
-        progress(len(part))
-    return np.sort(np.concatenate(left))
+        progress(len(part) * len(path))
+    return [np.sort(np.concatenate(parts)) for parts in zip(*left, strict=True)]
 
 
-def _solve_stack(stack: Callable, duals: Duals, which: np.ndarray, single: bool) -> np.ndarray:
-    """Solve machines, widest first, whose kernels fit one stack; returns which of them are settled."""
-    n = np.diff(duals.ends)[which]
+def _solve_stack(stack: Callable, path: list[Duals], which: np.ndarray, single: bool) -> Iterator[np.ndarray]:
+    """Solve machines, widest first, whose kernels fit one stack; for each Duals, which of them are settled."""
+    n = np.diff(path[0].ends)[which]
     inside = np.arange(n.max(initial=1)) < n[:, None]
-    flat = (duals.ends[which][:, None] + np.arange(inside.shape[1]))[inside]
+    flat = (path[0].ends[which][:, None] + np.arange(inside.shape[1]))[inside]
     s, p, u, rows = np.ones(inside.shape), np.zeros(inside.shape), np.zeros(inside.shape), np.zeros(inside.shape, int)
-    s[inside], p[inside], u[inside], rows[inside] = duals.s[flat], duals.p[flat], duals.u[flat], duals.rows[flat]
+    s[inside], p[inside], rows[inside] = path[0].s[flat], path[0].p[flat], path[0].rows[flat]
     K = stack(rows, n)
-    H = _halves(K, single)
-    beta, steps, settled = np.zeros(s.shape), np.zeros(len(which), int), np.zeros(len(which), bool)
-    alpha, live = np.zeros(s.shape), np.arange(len(which))
+    H, diagonal = _halves(K, single), np.abs(np.diagonal(K, 0, 1, 2)).max(1, initial=0.0)
+    beta, settled, todo = np.zeros(s.shape), np.zeros(len(which), bool), np.arange(len(which))
+    for k, duals in enumerate(path):
+        if k:
+            duals.take(path[k - 1], which)
+        u[inside] = duals.u[flat]
+        if len(todo):
+            steps = _solve(H, K, s, p, u, beta, todo, settled)
+            alpha = (s * beta)[todo]
+            noise = np.finfo(float).eps * alpha.sum(1) * diagonal[todo]
+            c = measure(times(K, beta[todo], todo), s[todo], p[todo], u[todo], alpha, noise=noise)
+            duals.note(which[todo], c, steps, settled[todo])
+        duals.alpha[flat] = (s * beta)[inside]
+        yield settled.copy()
+        full = ((s * beta >= u) & (u > 0)).sum(1)
+        todo = np.flatnonzero(~settled | (full > 0))
+        beta[full > WARM * n] = 0.0
+
+
+def _solve(H, K, s, p, u, beta, todo, settled) -> np.ndarray:
+    """Solve the machines `todo` from their beta; it and `settled` change in place. Returns the steps of each."""
+    live, steps = todo, np.zeros(len(beta), int)
     for level in LEVELS:
         steps[live] += _descend(H, K, s, p, u, beta, live, level)
-        found, _, settled[live], rounds = exact(K, s[live], u[live], (s * p)[live], beta[live], live)
-        alpha[live] = s[live] * found
+        beta[live], _, settled[live], rounds = exact(K, s[live], u[live], (s * p)[live], beta[live], live)
         steps[live] += rounds
-        live = np.flatnonzero(~settled)
+        live = live[~settled[live]]
         if not len(live):
             break
-    diagonal = np.abs(np.diagonal(K, 0, 1, 2)).max(1, initial=0.0)
-    c = measure(times(K, s * alpha), s, p, u, alpha, noise=np.finfo(float).eps * alpha.sum(1) * diagonal)
-    duals.alpha[flat] = alpha[inside]
-    duals.note(which, c, steps, settled)
-    return settled
+    return steps[todo]
 
 
 def _halves(K: np.ndarray, single: bool) -> np.ndarray:

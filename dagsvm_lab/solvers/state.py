@@ -6,6 +6,7 @@ import numpy as np
 
 from .columns import Columns, Cuts
 from .dual import Dual, Duals, measure
+from .newton import exact
 from .smo import once, patience, settle, twice
 
 # each with the seconds of other values over today's, on Letter, Pendigits, Segment (one core)
@@ -76,6 +77,19 @@ class State:
     def take(self, b: np.ndarray, v2: np.ndarray) -> None:
         """Take beta and both copies of v of the active rows from a solve."""
         self.beta[self.active], self.v[self.active] = b, once(v2)
+
+    def newton(self) -> bool:
+        """Solve the active rows exactly, and come to `aim`; whether Newton's method settled them."""
+        a, b, n = self.active, self.beta[None, self.active], len(self.active)
+        others = np.setdiff1d(np.flatnonzero(self.beta), a, assume_unique=True)
+        K = self.square(np.concatenate([a, others]))
+        goal = (self.s * self.p)[a] - K[:n, n:] @ self.beta[others]
+        K, own = np.ascontiguousarray(K[None, :n, :n]), np.zeros(1, int)
+        found, v, settled, rounds = exact(K, self.s[None, a], self.u[None, a], goal[None], b, own, b.sum())
+        self.steps += int(rounds[0])
+        if settled[0]:
+            self.beta[a], self.v[a], self.stop = found[0], v[0], self.aim
+        return bool(settled[0])
 
     def remaining(self, tol: float) -> np.ndarray:
         """The active rows without those that rest: at a bound, pulling outwards by more than any violator pulls in."""

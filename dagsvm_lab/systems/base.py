@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..kernels import Kernel
-from ..machines import SETTINGS, STATS, Bank, bank_over, pair_code, train
+from ..machines import SETTINGS, Bank, pair_code, train_grid
 from ..outputs import Unsure
 from ..sparse import deviations, equal
 from .classifier import KernelClassifier, Sample
@@ -90,8 +90,15 @@ class BankClassifier(KernelClassifier):
 
     def _train(self, sample: Sample, code: np.ndarray, **special) -> Bank:
         """The machines of `code`, trained on `sample`."""
-        settings = {name: getattr(self, name) for name in SETTINGS} | {"weight": sample.weight, "C": sample.C}
-        return train(sample.X, sample.codes, code, sample.kernel, **(settings | special))
+        C = special.pop("C", sample.C)
+        return self._train_grid(sample, code, [sample.kernel], [C], **special)[0][0]
+
+    def _train_grid(
+        self, sample: Sample, code: np.ndarray, grid: list[Kernel], Cs: list, **special
+    ) -> list[list[Bank]]:
+        """The machines of `code`, trained on `sample`, for every kernel of `grid` and every C, which rise."""
+        settings = {name: getattr(self, name) for name in SETTINGS} | {"weight": sample.weight}
+        return train_grid(sample.X, sample.codes, code, grid, Cs, **(settings | special))
 
     def _labels_kind(self) -> str | None:
         """The kind of labels that the machines must have learnt (`Bank.labels`); None if hard or soft will do."""
@@ -142,48 +149,13 @@ class BankClassifier(KernelClassifier):
                 pass
         return np.concatenate([self.graph_.labels(f) for f in self._outputs(X)])
 
-    def _trained(self, sample: Sample) -> np.ndarray:
-        """Machine outputs for the training rows."""
-        return np.concatenate(list(self._outputs(sample.X))) if sample.outputs is None else sample.outputs()
+    def _trained(self, sample: Sample, by_sign: bool = False) -> np.ndarray:
+        """Machine outputs for the training rows; near them, but of the same signs, if only signs are asked for."""
+        return np.concatenate(list(self._outputs(sample.X))) if sample.outputs is None else sample.outputs(by_sign)
 
     def _outputs(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Machine outputs for the rows of X, a batch at a time."""
         return outputs(self.machines_, X, self.n_jobs)
-
-
-def for_every_C(est: BankClassifier, sample: Sample, code: np.ndarray, Cs, **special) -> list[Bank]:
-    """The trained banks of `code` for every value of C.
-
-    A machine none of whose alphas is at its bound is the machine of every larger C, and is not trained again; a bank
-    that has only such machines is the next one, but for its C.
-    """
-    every, banks, bank, soft = np.arange(len(code)), {}, None, special.get("soft")
-    todo, weight = every, np.ones(len(sample.codes)) if sample.weight is None else sample.weight
-    for C in sorted(set(Cs)):
-        if len(todo):
-            mine = {"soft": lambda t, *row, todo=todo: soft(todo[t], *row)} if soft else {}
-            mine |= {"kernels": [special["kernels"][t] for t in todo]} if "kernels" in special else {}
-            new = est._train(sample, code[todo], **(special | mine | {"C": C}))
-            bank = new if bank is None else replaced(sample, bank, todo, new)
-        banks[C] = bank = replace(bank, C=np.full(len(code), float(C)))
-        full = abs(bank.coef.data) >= (1 - 1e-9) * C * weight[bank.support[bank.coef.indices]]
-        bound = np.add.reduceat(np.append(full, False), bank.coef.indptr[:-1]) * (bank.n_support > 0) > 0
-        todo = every if soft else np.flatnonzero(bound | ~bank.converged)
-    return [banks[C] for C in Cs]
-
-
-def replaced(sample: Sample, bank: Bank, which: np.ndarray, new: Bank) -> Bank:
-    """`bank` with its machines `which` replaced by those of `new`, trained on the same rows."""
-
-    def of_rows(b: Bank) -> sparse.csr_matrix:
-        return sparse.csr_matrix((b.coef.data, b.support[b.coef.indices], b.coef.indptr), (len(b.code), b.n_rows))
-
-    order = np.arange(len(bank.code))
-    order[which] = len(order) + np.arange(len(which))
-    coef = sparse.vstack([of_rows(bank), of_rows(new)], format="csr")[order]
-    more = {name: np.concatenate([getattr(bank, name), getattr(new, name)])[order] for name in ("C", *STATS)}
-    more |= dict(code=bank.code, kernels=bank.kernels, labels=bank.labels)
-    return bank_over(sample.X, sample.codes, coef, bank.kernel, **more)
 
 
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:

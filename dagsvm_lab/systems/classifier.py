@@ -31,7 +31,7 @@ class Sample:
     class_weight: np.ndarray | None  # one a class
     C: Any = 1.0  # bound of the dual variables, a number or one a machine
     bank: Bank | None = None  # machines that are trained on these rows already
-    outputs: Callable[[], np.ndarray] | None = None  # gives the machines' outputs on these rows, where they are known
+    outputs: Callable[[bool], np.ndarray] | None = None  # gives the machines' outputs on these rows (or their signs)
     memo: dict = field(default_factory=dict)  # what systems over the same rows and kernel compute once
 
     @property

@@ -120,7 +120,7 @@ class DCSVC(BankClassifier):
 
     def _study(self, sample: Sample) -> None:
         belongs = np.eye(len(self.classes_))[sample.codes] * sample.mass[:, None]
-        share = (self._trained(sample) >= 0).T.astype(float) @ belongs / belongs.sum(axis=0)
+        share = (self._trained(sample, by_sign=True) >= 0).T.astype(float) @ belongs / belongs.sum(axis=0)
         self.predictions_table_ = np.stack([share, 1 - share], axis=2)
 
     def separation(self, threshold: float) -> float:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.sparse import issparse, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.metaestimators import _safe_split
 
-from ..machines import Bank
-from .base import BankClassifier, for_every_C, scaled
+from ..machines import STATS, Bank, bank_over
+from ..outputs import doubtful
+from .base import BankClassifier, scaled
 from .classifier import KernelClassifier, Sample
 
 NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
@@ -196,7 +196,7 @@ def _fold(ests: list, X, y, fold: tuple, Cs: list, gamma: Any) -> np.ndarray:
         for k, c in enumerate(values):
             one = draft._unfitted()
             one.__dict__.update({name: value for name, value in vars(draft).items() if name in PREPARED}, C=c)
-            scores[e, k] = np.mean(grid.answer(one, k, held) == truth)
+            scores[e, k] = np.mean(grid.answer(one, k) == truth)
     return scores
 
 
@@ -219,25 +219,50 @@ class Grid:
 
     def __init__(self, draft: BankClassifier, sample: Sample, code: np.ndarray, Cs: list, held: np.ndarray) -> None:
         self.sample, self.Cs = sample, Cs
-        self.banks = for_every_C(draft, sample, code, Cs, **draft._special(sample, code))
-        self.held = self._asked(held)
+        path = sorted(set(Cs))
+        (found,) = draft._train_grid(sample, code, [sample.kernel], path, **draft._special(sample, code))
+        banks = dict(zip(path, found, strict=True))
+        self.banks = [banks[C] for C in Cs]
+        self.rows = {"held": held, "trained": sample.X}
+        self.known: dict[tuple, np.ndarray] = {}
 
-    @cached_property
-    def trained(self) -> list[np.ndarray]:
-        """Outputs on the training rows, for each C."""
-        return self._asked(self.sample.X)
+    def outputs(self, rows: str, k: int, by_sign: bool) -> np.ndarray:
+        """Outputs, or numbers of the same signs, for the k-th value of C on the rows "held" or "trained"."""
+        if (rows, k, by_sign) not in self.known:
+            banks = list({id(bank.coef): bank for bank in self.banks}.values()) if by_sign else [self.banks[k]]
+            for bank, f in zip(banks, together(banks, self.sample, self.rows[rows]), strict=True):
+                same = [j for j, other in enumerate(self.banks) if other.coef is bank.coef]
+                self.known |= {(rows, j, by_sign): f for j in same}
+        return self.known[rows, k, by_sign]
 
-    def _asked(self, X: np.ndarray) -> list[np.ndarray]:
-        """Outputs for the rows of X, for each C; banks that share their machines are asked once."""
-        known = {id(bank.coef): bank for bank in self.banks}
-        f = {key: bank.decision(X) for key, bank in known.items()}
-        return [f[id(bank.coef)] for bank in self.banks]
-
-    def answer(self, one: BankClassifier, k: int, held: np.ndarray) -> np.ndarray:
+    def answer(self, one: BankClassifier, k: int) -> np.ndarray:
         """Labels that the draft `one` gives to the held rows over the machines with the k-th value of C."""
-        sample = replace(self.sample, C=self.Cs[k], outputs=lambda: self.trained[k])
+        sample = replace(self.sample, C=self.Cs[k], outputs=lambda by_sign: self.outputs("trained", k, by_sign))
         one._settle(sample)
         one._finish(sample, self.banks[k])
+        held, graph = self.rows["held"], one.graph_
         if one.machines_ is not self.banks[k]:  # a tree keeps some of them, or has trained others
             return one.predict(held)
-        return one._named(held, one.graph_.labels(self.held[k]))
+        labels = graph.labels(self.outputs("held", k, True))
+        return one._named(held, labels if graph.by_sign else graph.labels(self.outputs("held", k, False)))
+
+
+def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarray]:
+    """Outputs for the rows of X of banks trained on `sample` with one kernel, each kernel value computed once.
+
+    They are those of `Bank.decision` up to rounding, and have the same signs.
+    """
+    if len(banks) == 1 or banks[0].kernels is not None or issparse(X):
+        return [bank.decision(X) for bank in banks]
+    parts = [(bank.coef.data, bank.support[bank.coef.indices], bank.coef.indptr) for bank in banks]
+    coef = vstack([csr_matrix(part, (len(part[2]) - 1, len(sample.codes))) for part in parts], format="csr")
+    more = {name: np.concatenate([getattr(bank, name) for bank in banks]) for name in ("code", "C", *STATS)}
+    f = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more).decision(
+        X, fast=False
+    )
+    found = np.split(f, len(banks), axis=1)
+    for f, bank in zip(found, banks, strict=True):
+        doubt = doubtful(f, bank.vectors, bank.kernel, bank.coef, X)
+        if len(doubt):
+            f[doubt] = bank.decision(X[doubt])
+    return found
