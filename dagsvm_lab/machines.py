@@ -240,7 +240,9 @@ def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel
             parts = (duals.s[inside] * alpha)[at], duals.rows[inside][at], np.searchsorted(at, ends - ends[0])
             coef = csr_matrix(parts, shape=(len(bound), len(codes)))
             bank = bank_over(X, codes, coef, kernel, C=bound, **more, **{k: getattr(duals, k)[own] for k in STATS})
-        yield replace(bank, C=bound)
+            yield bank
+        else:
+            yield replace(bank, C=bound)
 
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:

@@ -25,6 +25,7 @@ from .active import EXACT
 from .dual import measure
 
 ROUNDS = 8  # linear systems; most machines need 1 to 4. Vehicle, C = 100: with 4 it takes 2.9 times as long, 16 1.03
+CELLS = 1 << 17  # entries of the systems formed at a time
 RIDGE = 1e-13  # of a free row's K_ii: rows that are equal share their beta, where the system would be singular
 
 
@@ -74,24 +75,35 @@ def times(K: np.ndarray, beta: np.ndarray, live=None) -> np.ndarray:
 
 def _free(K, who, F, right, beta, total) -> np.ndarray:
     """Solve the free beta, in place, and the bias of the machines `who`; nan where a system is singular."""
-    count = F.sum(1)
-    w = max(int(count.max()), 1)
-    at = np.argsort(~F, axis=1, kind="stable")[:, :w]
-    real, own = np.arange(w) < count[:, None], np.arange(len(F))[:, None]
-    M = np.empty((len(F), w + 1, w + 1))
-    M[:, :w, :w] = K[who[:, None, None], at[:, :, None], at[:, None, :]]
+    count, bias, first = F.sum(1), np.empty(len(F)), 0
+    order = np.argsort(-count, kind="stable")
+    while first < len(F):
+        w = max(int(count[order[first]]), 1)
+        part = order[first : first + max(1, CELLS // w**2)]
+        at = np.argsort(~F[part], axis=1, kind="stable")[:, :w]
+        own, real = part[:, None], np.arange(w) < count[part, None]
+        found = _bordered(K, who[part], at, real, right[own, at], total[part] - beta[part].sum(1))
+        beta[own, at] = np.where(real, found[:, :w], beta[own, at])
+        bias[part] = found[:, w]
+        first += len(part)
+    return bias
+
+
+def _bordered(K, who, at, real, right, rest) -> np.ndarray:
+    """Solutions (beta, bias) of K beta + bias = right on the rows `at` that are `real`, with sum beta = rest."""
+    P, w = at.shape
+    M, size = np.empty((P, w + 1, w + 1)), K.shape[1]
+    M[:, :w, :w] = K.reshape(-1).take((who[:, None] * size + at)[:, :, None] * size + at[:, None, :], mode="clip")
     if not real.all():
         M[:, :w, :w] *= real[:, :, None] & real[:, None, :]
         M[:, range(w), range(w)] += ~real
     M[:, :w, w] = M[:, w, :w] = real
-    M[:, w, w] = count == 0
+    M[:, w, w] = ~real[:, 0]
     M[:, range(w), range(w)] *= 1.0 + RIDGE
-    b = np.zeros((len(F), w + 1, 1))
-    b[:, :w, 0] = right[own, at] * real
-    b[:, w, 0] = np.where(count > 0, total - beta.sum(1), 0.0)
-    found = _solved(M, b)
-    beta[own, at] = np.where(real, found[:, :w], beta[own, at])
-    return found[:, w]
+    b = np.zeros((P, w + 1, 1))
+    b[:, :w, 0] = right * real
+    b[:, w, 0] = np.where(real[:, 0], rest, 0.0)
+    return _solved(M, b)
 
 
 def _solved(M, b) -> np.ndarray:

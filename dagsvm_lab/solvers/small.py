@@ -25,7 +25,9 @@ zero (Vowel: half of the machines go round in circles).
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 import numpy as np
 
@@ -71,15 +73,23 @@ def solve_small(X, kernel: Kernel, path: list[Duals], which, kernels: list[Kerne
     A path is of the same machines with growing bounds, which share kernel values. `kernels` holds each machine's own
     kernel, where they differ; `progress` is told how many duals are done.
     """
-    width, every = np.diff(path[0].ends), None if kernels else prepared(X, kernel)
-    single = kernels is None and single_is_safe(X, kernel)
+    width, uses = np.diff(path[0].ends), Counter([kernel] * 2 if kernels is None else [kernels[t] for t in which])
+    every = {own: prepared(X, own) for own, n in uses.items() if n > 1}
+    single = len(every) == len(uses) and all(single_is_safe(X, own) for own in every)
+    number = {own: k for k, own in enumerate(uses)}
     which, left, first = which[np.argsort(-width[which], kind="stable")], [], 0
     while first < len(which):
         w = max(1, int(width[which[first]]))
         part = which[first : first + max(1, min(CELLS // w**2, ROWS // w))]
+        if kernels is not None:
+            part = part[np.argsort([number[kernels[t]] for t in part], kind="stable")]
 
         def stack(rows, n, part=part):
-            return stacked(every, rows, n) if kernels is None else apart(X, [kernels[t] for t in part], rows, n)
+            return (
+                stacked(every[kernel], rows, n)
+                if kernels is None
+                else apart(X, every, [kernels[t] for t in part], rows, n)
+            )
 
         left.append([part[~settled] for settled in _solve_stack(stack, path, part, single)])
         first += len(part)
@@ -136,9 +146,9 @@ def _halves(K: np.ndarray, single: bool) -> np.ndarray:
     return half[:, :, None] + half[:, None, :] - K
 
 
-def stacked(every: Rows, rows: np.ndarray, n: np.ndarray) -> np.ndarray:
+def stacked(every: Rows, rows: np.ndarray, n: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Kernel matrices of the first n[t] of rows[t], zeros beyond; machines of similar width go together."""
-    K, first = _kept("K", (*rows.shape, rows.shape[1]), float), 0
+    K, first = _kept("K", (*rows.shape, rows.shape[1]), float) if out is None else out, 0
     if n.min() > SIMILAR * n.max():
         return every.squares(rows, K)
     K[:] = 0.0
@@ -150,11 +160,20 @@ def stacked(every: Rows, rows: np.ndarray, n: np.ndarray) -> np.ndarray:
     return K
 
 
-def apart(X, kernels: list[Kernel], rows: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """As `stacked`, each machine with its own kernel."""
-    K = np.zeros((*rows.shape, rows.shape[1]))
-    for block, kernel, mine, k in zip(K, kernels, rows, n, strict=True):
-        block[:k, :k] = kernel.square(X, mine[:k])
+def apart(X, every: dict[Kernel, Rows], kernels: list[Kernel], rows: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """As `stacked`, each machine with its own kernel; those of one kernel in `every` stand together, widest first."""
+    K = _kept("K", (*rows.shape, rows.shape[1]), float)
+    for kernel, group in groupby(range(len(n)), kernels.__getitem__):
+        first, *more = group
+        own = slice(first, first + 1 + len(more))
+        if kernel in every:
+            found = stacked(every[kernel], rows[own], n[own], part := K[own])
+            if found is not part:
+                part[:] = found
+        else:
+            k = n[first]
+            K[first] = 0.0
+            K[first, :k, :k] = kernel.square(X, rows[first, :k])
     return K
 
 

@@ -21,10 +21,12 @@ from sklearn.utils.metaestimators import _safe_split
 
 from ..machines import STATS, Bank, bank_over
 from ..outputs import doubtful
+from ..solvers.small import SMALL
 from .base import BankClassifier, scaled
 from .classifier import KernelClassifier, Sample
 
 NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
+FEW = 1000  # rows up to which all gammas are worked on together
 PREPARED = ("classes_", "n_features_in_", "feature_names_in_")
 
 
@@ -116,12 +118,13 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     values = {"C": C, "gamma": gamma}
     grid = list(ParameterGrid({name: list(v) for name, v in values.items() if v is not None}))
     Cs, gammas = ([None] if v is None else list(v) for v in values.values())
-    jobs = [(k, g) for g in gammas for k in range(len(folds))]
-    parts = Parallel(n_jobs)(delayed(_fold)(ests, rows, labels, folds[k], Cs, g) for k, g in jobs)
+    jobs = [(k, some) for some in ([gammas] if len(y) <= FEW else [[g] for g in gammas]) for k in range(len(folds))]
+    parts = Parallel(n_jobs)(delayed(_fold)(ests, rows, labels, folds[k], Cs, some) for k, some in jobs)
     scores = np.zeros((len(ests), len(grid), len(folds)))
-    for (k, g), part in zip(jobs, parts, strict=True):
-        at = [i for i, p in enumerate(grid) if p.get("gamma") == g]
-        scores[:, at, k] = part
+    for (k, some), part in zip(jobs, parts, strict=True):
+        for g, found in zip(some, part, strict=True):
+            at = [i for i, p in enumerate(grid) if p.get("gamma") == g]
+            scores[:, at, k] = found
     found = [_results(grid, s) for s in scores]
     if refit:
         machines: dict[tuple, Bank] = {}
@@ -150,7 +153,7 @@ def _shares(est: Any) -> tuple:
     return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind() or "hard", scaled(est))
 
 
-def _started(est: BankClassifier, X, y, samples: dict, *key) -> tuple[BankClassifier, Sample, np.ndarray]:
+def _started(est: BankClassifier, X, y, samples: dict, key=()) -> tuple[BankClassifier, Sample, np.ndarray]:
     """A draft of `est`, its checked sample and the coding matrix of its machines."""
     draft = est._unfitted()
     draft._validate_params()
@@ -158,13 +161,15 @@ def _started(est: BankClassifier, X, y, samples: dict, *key) -> tuple[BankClassi
         samples[key] = draft, draft._prepare(X, y, None)
     first, sample = samples[key]
     draft.__dict__.update({name: value for name, value in vars(first).items() if name in PREPARED})
-    draft._settle(sample)
-    return draft, sample, draft._code(sample)
+    if (own := (key, repr(est.gamma))) not in samples:
+        samples[own] = replace(sample, kernel=draft._kernel(sample.X, sample.repeats), memo={})
+    draft._settle(samples[own])
+    return draft, samples[own], draft._code(samples[own])
 
 
 def _refitted(est: BankClassifier, X, y, machines: dict[tuple, Bank]) -> BankClassifier:
     """`est` fitted to all rows, over machines that an earlier system has trained if there are."""
-    draft, sample, code = _started(est, X, y, {}, ())
+    draft, sample, code = _started(est, X, y, {})
     key = (*_shares(est), repr(est.C), repr(est.gamma), code.tobytes())
     if key not in machines:
         machines[key] = draft._train(sample, code, **draft._special(sample, code))
@@ -173,56 +178,62 @@ def _refitted(est: BankClassifier, X, y, machines: dict[tuple, Bank]) -> BankCla
     return est
 
 
-def _fold(ests: list, X, y, fold: tuple, Cs: list, gamma: Any) -> np.ndarray:
-    """Scores (estimators x values of C) of one fold."""
-    scores, samples, banks = np.zeros((len(ests), len(Cs))), {}, {}
+def _fold(ests: list, X, y, fold: tuple, Cs: list, gammas: list) -> np.ndarray:
+    """Scores (values of gamma x estimators x values of C) of one fold."""
+    scores, samples, banks = np.zeros((len(gammas), len(ests), len(Cs))), {}, {}
     for e, est in enumerate(ests):
-        est = clone(est) if gamma is None else clone(est).set_params(gamma=gamma)
         held, truth = _safe_split(est, X, y, fold[1], fold[0])
         rows, labels = _safe_split(est, X, y, fold[0])
+        variants = [clone(est) if g is None else clone(est).set_params(gamma=g) for g in gammas]
         if not isinstance(est, BankClassifier):
-            for k, c in enumerate(Cs):
-                one = est if c is None else est.set_params(C=c)
-                scores[e, k] = one.fit(rows, labels).score(held, truth)
+            for g, one in enumerate(variants):
+                for k, c in enumerate(Cs):
+                    one = one if c is None else one.set_params(C=c)
+                    scores[g, e, k] = one.fit(rows, labels).score(held, truth)
             continue
         if getattr(est, "tune", None):
             raise ValueError("tune() chooses C and gamma: leave the estimator's own tune=None")
-        shared = _shares(est)
-        draft, sample, code = _started(est.set_params(C=1.0), rows, labels, samples, shared)
-        values = [sample.C] if Cs == [None] else Cs
-        if (key := (*shared, code.tobytes())) not in banks:
-            banks[key] = Grid(draft, sample, code, values, held)
-        grid = banks[key]
-        for k, c in enumerate(values):
-            one = draft._unfitted()
-            one.__dict__.update({name: value for name, value in vars(draft).items() if name in PREPARED}, C=c)
-            scores[e, k] = np.mean(grid.answer(one, k) == truth)
+        shared, values = _shares(est), [est.C] if Cs == [None] else Cs
+        started = [_started(one.set_params(C=1.0), rows, labels, samples, shared) for one in variants]
+        if (key := (*shared, started[0][2].tobytes())) not in banks:
+            banks[key] = _grids(started, values, held)
+        for g, ((draft, *_), grid) in enumerate(zip(started, banks[key], strict=True)):
+            for k, c in enumerate(values):
+                one = draft._unfitted()
+                one.__dict__.update({name: value for name, value in vars(draft).items() if name in PREPARED}, C=c)
+                scores[g, e, k] = np.mean(grid.answer(one, k) == truth)
     return scores
 
 
+def _grids(started: list[tuple], Cs: list, held: np.ndarray) -> list[Grid]:
+    """The machines for every gamma of `started`; small ones take their steps together."""
+    draft, sample, code = started[0]
+    path, special = sorted(set(Cs)), [one._special(own, code) for one, own, _ in started]
+    small = (np.abs(code) @ np.bincount(sample.codes)).max() <= SMALL
+    if small and not any(special):
+        found = draft._train_grid(sample, code, [own.kernel for _, own, _ in started], path)
+    else:
+        runs = zip(started, special, strict=True)
+        found = [one._train_grid(own, code, [own.kernel], path, **more)[0] for (one, own, _), more in runs]
+    banks = [dict(zip(path, some, strict=True)) for some in found]
+    return [Grid(own, [of[C] for C in Cs], held) for (_, own, _), of in zip(started, banks, strict=True)]
+
+
 class Grid:
-    """The machines of one coding matrix for every value of C, and their outputs.
+    """The machines of one coding matrix and one kernel for every value of C, and their outputs.
 
     Parameters
     ----------
-    draft : BankClassifier
-        A system that asks these machines.
     sample : Sample
         The training rows.
-    code : ndarray of shape (n_machines, n_classes)
-        The coding matrix.
-    Cs : list of float
-        Values of C.
+    banks : list of Bank
+        The machines for each C.
     held : ndarray of shape (n_held, n_features)
         Rows to be answered.
     """
 
-    def __init__(self, draft: BankClassifier, sample: Sample, code: np.ndarray, Cs: list, held: np.ndarray) -> None:
-        self.sample, self.Cs = sample, Cs
-        path = sorted(set(Cs))
-        (found,) = draft._train_grid(sample, code, [sample.kernel], path, **draft._special(sample, code))
-        banks = dict(zip(path, found, strict=True))
-        self.banks = [banks[C] for C in Cs]
+    def __init__(self, sample: Sample, banks: list[Bank], held: np.ndarray) -> None:
+        self.sample, self.banks = sample, banks
         self.rows = {"held": held, "trained": sample.X}
         self.known: dict[tuple, np.ndarray] = {}
 
@@ -237,7 +248,7 @@ class Grid:
 
     def answer(self, one: BankClassifier, k: int) -> np.ndarray:
         """Labels that the draft `one` gives to the held rows over the machines with the k-th value of C."""
-        sample = replace(self.sample, C=self.Cs[k], outputs=lambda by_sign: self.outputs("trained", k, by_sign))
+        sample = replace(self.sample, C=one.C, outputs=lambda by_sign: self.outputs("trained", k, by_sign))
         one._settle(sample)
         one._finish(sample, self.banks[k])
         held, graph = self.rows["held"], one.graph_
