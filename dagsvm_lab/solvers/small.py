@@ -1,7 +1,9 @@
 r"""Small duals, whole and stacked: SMO for all machines at once, then all free variables at once, exactly.
 
 A bank of small machines costs Python per machine, not arithmetic. Here the duals of dual.py stand in arrays (machines x
-rows), their kernels in one (machines x rows x rows), and nothing is done machine by machine:
+rows), their kernels in one (machines x rows x rows), and nothing is done machine by machine. For several values of C
+(a path) a stack is made once; a machine with no alpha at its bound is that of every larger C, and one with few of them
+starts from where it is.
 
 1. SMO (steps.py), in float32 where that is safe, until the violation is a small share of the first one.
 2. Newton's method on all free variables (newton.py), which ends at the exact solution, to the last digit.

@@ -1,8 +1,9 @@
 """Choosing C and gamma by cross-validation, for several systems at the price of one.
 
-A fold's machines are trained from the smallest C to the largest, and only where a larger bound changes them; they
-answer the held rows once. What is left for a system is its graph: systems that ask the same machines (Max Wins, the
-DAGs, the trees, DCSVM) share all of that.
+A fold's machines are trained from the smallest C to the largest over the same kernel values, and only where a larger
+bound changes them (machines.py, `train_grid`); for the held rows, too, a kernel value is computed once for every C.
+What is left for a system is its graph: systems that ask the same machines (Max Wins, the DAGs, the trees, DCSVM) share
+all of that.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .base import BankClassifier, scaled
 from .classifier import KernelClassifier, Sample
 
 NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
-FEW = 1000  # rows up to which all gammas are worked on together
+FEW = 1000  # rows up to which small machines of all gammas take their steps together; Vowel: apart 1.3
 PREPARED = ("classes_", "n_features_in_", "feature_names_in_")
 
 
