@@ -147,6 +147,14 @@ class Cells:
             found.loc[marked, "verdict"] = v.FITTED
         return found
 
+    def texts(self, measured: pd.DataFrame | None) -> pd.DataFrame:
+        """Compare, and say numbers in words: the published as printed, the measured with a decimal more."""
+        found, digits = self.against(measured), self.digits
+        for column, more in {"published": 0, "measured": 1}.items():
+            pairs = zip(found[column], found["quantity"], strict=True)
+            found[column] = [v.number(x, digits[quantity] + more) for x, quantity in pairs]
+        return found
+
 
 class Paper:
     """A paper's claims and table cells, in the order in which they are stated."""
@@ -184,14 +192,11 @@ class Paper:
         yield from (claim.row(tables) for claim in self.claims.values())
         found: dict[str, dict] = {}
         for spec in self.tables:
-            mine = ("measured", "verdict") if spec.reading == WRITTEN else ("inferred", "inferred_verdict")
-            digits = spec.digits
-            for cell in spec.against(tables.get(spec.table)).to_dict("records"):
-                column = cell["quantity"]
-                name = "/".join([spec.id, *(str(cell[k]) for k in spec.keys), column])
-                text = {"published": v.number(cell["published"], digits[column]),
-                        mine[0]: v.number(cell["measured"], digits[column] + 1), mine[1]: cell["verdict"]}  # fmt: skip
-                found.setdefault(name, dict(id=name, place=spec.place, kind="cell", statement="")).update(text)
+            measured, verdict = ("measured", "verdict") if spec.reading == WRITTEN else ("inferred", "inferred_verdict")
+            for cell in spec.texts(tables.get(spec.table)).to_dict("records"):
+                name = "/".join([spec.id, *(str(cell[key]) for key in spec.keys), cell["quantity"]])
+                row = found.setdefault(name, dict(id=name, place=spec.place, kind="cell", statement=""))
+                row |= {"published": cell["published"], measured: cell["measured"], verdict: cell["verdict"]}
         yield from found.values()
 
 

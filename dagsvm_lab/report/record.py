@@ -30,7 +30,6 @@ from tqdm import tqdm
 from ..files import checkout, code_digest, project_root, write_atomically, write_json
 from .claims import Paper, Tables, papers
 from .tables import matrix, show
-from .verdicts import number
 
 __all__ = ["Record", "project_root"]
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
@@ -131,18 +130,15 @@ class Record:
         if not specs:
             raise KeyError(f"{self.key} has no table of cells {id!r}")
         for spec in specs:
-            judged, fresh = (spec.against(t.get(spec.table)) for t in (self.tables, Tables(self.folder)))
-            caption, digits = f"{spec.place}, {spec.reading}", spec.digits
-            if layout in ("matrix", "rows"):
+            caption, recorded = f"{spec.place}, {spec.reading}", self.tables.get(spec.table)
+            if layout == "long":
+                judged = spec.texts(recorded).rename(columns={"measured": "recorded"})
+                fresh = spec.texts(Tables(self.folder).get(spec.table))
+                judged.insert(len(judged.columns) - 1, "fresh", fresh["measured"])
+                show(judged, caption=caption)
+            else:
                 index = spec.keys[:1] if layout == "matrix" else spec.keys
-                show(matrix(judged, index, digits), caption=f"{caption}: measured (published)")
-                continue
-            judged = judged.rename(columns={"measured": "recorded"})
-            judged.insert(len(judged.columns) - 1, "fresh", fresh["measured"])
-            for column in ("published", "recorded", "fresh"):
-                pairs = zip(judged[column], judged["quantity"], strict=True)
-                judged[column] = [number(x, digits[q] + (column != "published")) for x, q in pairs]
-            show(judged, caption=caption)
+                show(matrix(spec.against(recorded), index, spec.digits), caption=f"{caption}: measured (published)")
 
     def summary(self) -> None:
         """Show what came of the paper: this notebook's rows of the scorecard, counted and drawn."""
