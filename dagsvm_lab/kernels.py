@@ -18,7 +18,6 @@ SIDE = 256  # rows and columns of a tile of kernel values, which stays in a core
 HUGE = 1e150  # size of kernel values whose squares are numbers too
 ROUGH = 1e13  # size of a Gaussian's exponents from which their rounding shows
 EXTREME = 1e100  # inputs beyond it or its inverse are divided by a power of two, where that changes nothing else
-NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
 def gamma_from_sigma(sigma: float) -> float:
@@ -120,20 +119,14 @@ def resolve(kernel: str | Callable, gamma: float | str = "scale", degree=3, coef
     gamma "scale" is 1 / (inputs x variance of X), "auto" 1 / inputs, as elsewhere. Inputs so large or small that
     their squares leave the range of numbers are divided by a power of two first, where gamma makes up for it.
     """
-    if isinstance(kernel, Kernel):
-        return kernel
-    if not callable(kernel) and kernel not in NAMES:
-        raise ValueError(f"kernel must be a callable or one of {', '.join(NAMES)}, not {kernel!r}")
     widths = None
     if isinstance(gamma, str):
-        if gamma not in ("scale", "auto"):
-            raise ValueError(f"gamma must be 'scale', 'auto' or a number, not {gamma!r}")
         if callable(kernel) or kernel in ("precomputed", "linear"):
             gamma = 1.0
         elif gamma == "auto":
             gamma = 1.0 / X.shape[1]
         else:
-            largest = float(abs(X).max()) if X.shape[0] else 0.0
+            largest = float(abs(X).max())
             if largest and not 1 / EXTREME < largest < EXTREME:
                 unit = 2.0 ** np.floor(np.log2(largest))
                 X, widths = X / unit, (unit,) * X.shape[1]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from .kernels import Kernel, Rows, squared
 
@@ -62,10 +61,3 @@ def equal(A, B) -> bool:
     if issparse(A) != issparse(B) or A.shape != B.shape:
         return False
     return (A != B).nnz == 0 if issparse(A) else np.array_equal(A, B)
-
-
-def deviations(X) -> np.ndarray:
-    """Standard deviation of every input, with n - 1, dense or sparse."""
-    if not issparse(X):
-        return X.std(axis=0, ddof=1)
-    return np.sqrt(mean_variance_axis(X, axis=0)[1] * X.shape[0] / max(X.shape[0] - 1, 1))

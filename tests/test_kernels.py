@@ -96,9 +96,6 @@ def test_gamma_is_resolved_as_in_scikit_learn():
     assert resolve("rbf", "scale", 3, 0.0, X).gamma == 1 / (5 * X.var())
     assert resolve("rbf", "auto", 3, 0.0, X).gamma == 1 / 5
     assert resolve("rbf", "scale", 3, 0.0, np.ones((4, 5))).gamma == 1.0
-    for bad in (dict(kernel="gauss"), dict(kernel="rbf", gamma="large")):
-        with pytest.raises(ValueError, match="must be"):
-            resolve(X=X, **bad)
 
 
 @pytest.mark.parametrize("name", KERNELS)

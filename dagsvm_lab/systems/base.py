@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from ..kernels import Kernel
 from ..machines import SETTINGS, Bank, pair_code, train_grid
 from ..outputs import Unsure
-from ..sparse import deviations, equal
+from ..sparse import equal
 from .classifier import KernelClassifier, Sample
 
 CELLS = 1 << 25  # machine outputs that are held at once: 256 MB
@@ -172,5 +173,6 @@ def scaled(est: BankClassifier) -> bool:
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:
     """The kernel with inputs over their standard deviations on X; as in e1071, unscaled if one of them is constant."""
-    widths = deviations(X)
+    n = X.shape[0]
+    widths = np.sqrt(mean_variance_axis(X, axis=0)[1] * n / (n - 1)) if sparse.issparse(X) else X.std(axis=0, ddof=1)
     return replace(kernel, widths=tuple(widths.tolist())) if (widths > 0).all() else kernel
