@@ -108,10 +108,6 @@ class Kernel:
             np.tanh(block, out=block)
         return block
 
-    def diagonal(self, A: np.ndarray) -> np.ndarray:
-        """k(a, a) for every row of A (for a precomputed kernel: of the square matrix A)."""
-        return Rows(A, self).diagonal()
-
 
 def resolve(kernel: str | Callable, gamma: float | str = "scale", degree=3, coef0=0.0, X=None, weight=None) -> Kernel:
     """Return the Kernel with its numbers for rows X, of which one with weight w counts as w rows.
