@@ -7,9 +7,8 @@ from .dcsvm import DCSVC
 from .ddag import DAGSVC
 from .direct import CrammerSingerSVC, WestonWatkinsSVC
 from .posterior import PosteriorSVC
-from .rest import OneVsRestSVC
 from .trees import BinaryTreeSVC, DecisionTreeSVC
-from .wins import AndGateSVC, MaxWinsSVC
+from .wins import AndGateSVC, MaxWinsSVC, OneVsRestSVC
 
 __all__ = [
     "AdaptiveDAGSVC",

@@ -1,4 +1,4 @@
-"""All pairs asked at once: Friedman's Max Wins and Knerr's AND gate (Platt et al. 2000, section 1)."""
+"""Every machine asked at once: one-versus-rest, Max Wins and the AND gate (Platt et al. 2000, section 1)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from ..graphs import Ballot, summed, votes, won
-from .base import BankClassifier
+from ..graphs import Ballot, largest, summed, votes, won
+from ..machines import pair_code, rest_code
+from .base import BankClassifier, Sample
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OneVsRestSVC(BankClassifier):
+    """One machine a class, against the rest (Vapnik 1998); `decision_function` gives the machines' outputs.
+
+    Examples
+    --------
+    >>> from dagsvm_lab import OneVsRestSVC
+    >>> OneVsRestSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    ['a', 'c']
+    """
+
+    def _code(self, sample: Sample) -> np.ndarray:
+        return pair_code(2) if sample.n_classes == 2 else rest_code(sample.n_classes)
+
+    def _make_graph(self) -> Ballot:
+        return Ballot(self.machines_.code, largest)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MaxWinsSVC(BankClassifier):
-    """Every pair's machine casts a vote; the class with most votes wins.
+    """Every pair's machine casts a vote; the class with most votes wins (Friedman 1996).
 
     `decision_function` gives votes plus the summed margin squeezed into (-1/3, 1/3).
 
@@ -55,7 +74,7 @@ class MaxWinsSVC(BankClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AndGateSVC(MaxWinsSVC):
-    """The class that every one of its machines accepts; where there is none, the row is unclassified.
+    """The class that every one of its machines accepts (Knerr 1990); where there is none, the row is unclassified.
 
     `decision_function` gives the summed margin squeezed into (-1, 1), plus 2 for the accepted class.
 
