@@ -104,6 +104,8 @@ class Kernel:
             once = block.copy()
             for _ in range(self.degree - 1):
                 block *= once
+            if self.degree == 0:
+                block[...] = 1.0
         elif self.name == "sigmoid":
             np.tanh(block, out=block)
         return block

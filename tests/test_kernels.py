@@ -86,6 +86,11 @@ def test_a_gaussian_block_keeps_its_precision_far_from_the_origin():
     assert np.abs(Rows(far, kernel, np.float32).block(slice(None)) - kernel(X, X)).max() < 1e-5
 
 
+def test_a_polynomial_of_degree_0_is_constant():
+    assert (Kernel("poly", 0.3, 0, 1.0)(X, Y) == 1).all()
+    assert set(MaxWinsSVC(kernel="poly", degree=0).fit(X, np.arange(40) % 3).predict(X)) <= {0, 1, 2}
+
+
 def test_widths_divide_the_inputs():
     widths = (1.0, 2.0, 0.5, 3.0, 1.5)
     assert np.allclose(Kernel("rbf", 0.7, widths=widths)(X, Y), Kernel("rbf", 0.7)(X / widths, Y / widths))
