@@ -77,9 +77,7 @@ class Bank:
         """Platt's classifier size: unique support vectors x inputs + nonzero coefficients."""
         return len(self.support) * self.n_inputs + self.coef.nnz
 
-    def decision(
-        self, X: np.ndarray, machines: np.ndarray | None = None, n_jobs: int | None = None, fast: bool = True
-    ) -> np.ndarray:
+    def decision(self, X, machines: np.ndarray | None = None, n_jobs: int | None = None, fast=True) -> np.ndarray:
         """f_t(x) for every row of X and machine t (or the chosen ones); the same bits whatever batch a row is in.
 
         Rows go through in blocks of one fixed shape, so that every sum is formed in one order. If `fast`, they are of

@@ -94,9 +94,7 @@ class BankClassifier(KernelClassifier):
         C = special.pop("C", sample.C)
         return self._train_grid(sample, code, [sample.kernel], [C], **special)[0][0]
 
-    def _train_grid(
-        self, sample: Sample, code: np.ndarray, grid: list[Kernel], Cs: list, **special
-    ) -> list[list[Bank]]:
+    def _train_grid(self, sample: Sample, code: np.ndarray, grid: list, Cs: list, **special) -> list[list[Bank]]:
         """The machines of `code`, trained on `sample`, for every kernel of `grid` and every C, which rise."""
         settings = {name: getattr(self, name) for name in SETTINGS} | {"weight": sample.weight}
         return train_grid(sample.X, sample.codes, code, grid, Cs, **(settings | special))
@@ -164,11 +162,6 @@ def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np
     batch = max(bank.height, CELLS // len(bank.code))
     for start in range(0, X.shape[0], batch):
         yield bank.decision(X[start : start + batch], n_jobs=n_jobs)
-
-
-def scaled(est: BankClassifier) -> bool:
-    """Whether every machine of `est` scales the inputs anew on its own rows."""
-    return bool(est.scale_pairs)
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:

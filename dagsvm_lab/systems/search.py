@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import _safe_split
 from ..machines import STATS, Bank, bank_over
 from ..outputs import doubtful
 from ..solvers.small import SMALL
-from .base import BankClassifier, scaled
+from .base import BankClassifier
 from .classifier import KernelClassifier, Sample
 
 NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
@@ -151,7 +151,7 @@ def _shares(est: Any) -> tuple:
     if not isinstance(est, BankClassifier):
         return ()
     own = {f.name for f in fields(KernelClassifier)} - NOT_THE_BANKS
-    return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind() or "hard", scaled(est))
+    return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind() or "hard", bool(est.scale_pairs))
 
 
 def _started(est: BankClassifier, X, y, samples: dict, key=()) -> tuple[BankClassifier, Sample, np.ndarray]:
