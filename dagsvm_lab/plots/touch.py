@@ -78,10 +78,12 @@ def _follow(est, x: np.ndarray) -> dict:
         met = [(t, np.zeros(0, int)) for t in range(len(bank.code))]
     steps, seen = [], set()
     for machine, struck in met:
+        if steps and steps[-1]["machine"] == machine:  # the same answer, compared with another cut
+            steps[-1]["struck"] += struck.tolist()
+            continue
         seen.update(bank.coef[machine].indices.tolist())
-        steps.append(
-            {"machine": machine, "f": round(float(f[machine]), 4), "struck": struck.tolist(), "kernel": len(seen)}
-        )
+        value = round(float(f[machine]), 4)
+        steps.append({"machine": machine, "f": value, "struck": struck.tolist(), "kernel": len(seen)})
     return {"answer": est.predict(x[None]).tolist()[0], "steps": steps}
 
 

@@ -75,7 +75,13 @@ def bars(app, what, name, obj, options, lines) -> None:
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
+def plain_list(app, page, template, context, doctree) -> None:
+    """Take back the role of the list of works: Sphinx gives its items another than a list's."""
+    context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')
+
+
 def setup(app):
-    """Register what happens to docstrings, and after the build."""
+    """Register what happens to docstrings, to a page, and after the build."""
+    app.connect("html-page-context", plain_list)
     app.connect("autodoc-process-docstring", bars)
     app.connect("build-finished", copy_mathjax)

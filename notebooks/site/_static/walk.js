@@ -47,11 +47,11 @@ export function walk(box, sets) {
   function ranges(step) {
     const limits = set().ranges[step.machine], classes = set().classes, tall = 13 * classes.length + 18;
     const low = Math.min(step.f, ...limits.map((r) => r[0])), high = Math.max(step.f, ...limits.map((r) => r[1]));
-    const x = (v) => 60 + (330 * (v - low)) / (high - low || 1);
-    const out = svg("svg", { viewBox: `0 0 400 ${tall}`, width: 400, height: tall, role: "img", "aria-label": `value ${step.f} beside the ranges of all classes` });
+    const x = (v) => 28 + (262 * (v - low)) / (high - low || 1);
+    const out = svg("svg", { viewBox: `0 0 300 ${tall}`, width: 300, height: tall, role: "img", "aria-label": `value ${step.f} beside the ranges of all classes` });
     limits.forEach(([a, b], c) => {
       const y = 13 * c + 8, inside = step.f >= a && step.f <= b;
-      out.append(svg("text", { x: 52, y: y + 4, "text-anchor": "end", "font-size": 11, fill: "#222" }, String(classes[c])));
+      out.append(svg("text", { x: 22, y: y + 4, "text-anchor": "end", "font-size": 11, fill: "#222" }, String(classes[c])));
       out.append(svg("rect", { x: x(a), y: y - 3, width: Math.max(1, x(b) - x(a)), height: 7, fill: INK[c % INK.length], opacity: inside ? 1 : 0.3 }));
     });
     out.append(svg("line", { x1: x(0), x2: x(0), y1: 0, y2: tall - 14, stroke: "#222", "stroke-dasharray": "3 3" }));
