@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import diags_array, issparse
+from scipy.sparse import csr_matrix, diags_array, issparse
 
 FAR = {np.float32: -1e30, np.float64: -1e280}  # an exponent below it stands for a kernel value of 0
 SIDE = 256  # rows and columns of a tile of kernel values, which stays in a core's own cache
@@ -59,8 +59,6 @@ class Kernel:
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         if issparse(A) or issparse(B):
-            from .sparse import SparseRows
-
             rows = SparseRows(B, self)
             return rows.block(rows.place(A))
         A, B = np.asarray(A, float), np.asarray(B, float)
@@ -163,7 +161,7 @@ class Rows:
             self.right[:, -2:] = self.left[:, :-3:-1]
 
     def __len__(self) -> int:
-        return len(self.left if self.index is None else self.index)
+        return self.left.shape[0]
 
     def place(self, X: np.ndarray) -> np.ndarray:
         """X prepared as the left factor of a block."""
@@ -273,6 +271,55 @@ class Rows:
         if self.kernel.name == "rbf":
             return np.ones(len(self))[rows]
         return self.kernel.of_products(squared(self.left[rows]))
+
+
+class SparseRows(Rows):
+    """Rows in CSR form: a block is a sparse product, in memory proportional to the nonzeros and to the block.
+
+    The rows are never made dense: inputs are not centred, which would fill them. Every kernel value is summed over its
+    own row's nonzeros, in their order, so that it has the same bits in any block.
+    """
+
+    plain = True
+
+    def __init__(self, X, kernel: Kernel, dtype=np.float64):
+        if callable(kernel.name) or kernel.name == "precomputed":
+            raise TypeError("sparse rows go with the kernels that are known by name, not with precomputed or callables")
+        self.kernel, self.dtype, self.index = kernel, np.dtype(np.float64), None
+        self.left = self.right = self.place(X)
+        self.halves = 0.5 * squared(self.left)
+
+    def place(self, X):
+        """X prepared as the left factor of a block."""
+        X = csr_matrix(self.kernel.shrunk(csr_matrix(X, dtype=float)))
+        X.sort_indices()
+        return X * np.sqrt(2.0 * self.kernel.gamma) if self.kernel.name == "rbf" else X
+
+    def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
+        left = i if issparse(i) else self.left[i]
+        products = (left @ self.right[j].T).toarray()
+        if self.kernel.name == "rbf":
+            products -= 0.5 * squared(left)[:, None] + self.halves[j]
+            np.minimum(products, 0.0, out=products)
+        return self.finish(products, out)
+
+
+def prepared(X, kernel: Kernel, dtype=np.float64) -> Rows:
+    """Prepare rows X, dense or sparse."""
+    return (SparseRows if issparse(X) else Rows)(X, kernel, dtype)
+
+
+def rows_of(X):
+    """X as it is worked on: an array, or CSR where it is sparse."""
+    return csr_matrix(X) if issparse(X) else np.asarray(X)
+
+
+def equal(A, B) -> bool:
+    """Whether two sets of rows, dense or sparse, are the same."""
+    if issparse(A) != issparse(B) or A.shape != B.shape:
+        return False
+    return (A != B).nnz == 0 if issparse(A) else np.array_equal(A, B)
 
 
 def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:

@@ -15,11 +15,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel
+from .kernels import Kernel, rows_of
 from .outputs import EDGE, OUTPUTS, ROWS, Lean, Outputs, Unsure, Walker
 from .solvers.bank import solve_bank
 from .solvers.dual import Duals
-from .sparse import rows_of
 from .threads import one_thread
 
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")

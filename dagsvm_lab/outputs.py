@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel, Rows, single_is_safe, squared
-from .sparse import SparseRows, prepared
+from .kernels import Kernel, Rows, SparseRows, prepared, single_is_safe, squared
 
 if TYPE_CHECKING:
     from .machines import Bank

@@ -13,9 +13,8 @@ from sklearn.metrics import pairwise
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, PosteriorSVC
-from dagsvm_lab.kernels import Kernel, Rows, gamma_from_sigma, resolve, single_is_safe
+from dagsvm_lab.kernels import Kernel, Rows, SparseRows, gamma_from_sigma, resolve, single_is_safe
 from dagsvm_lab.machines import pair_code, train
-from dagsvm_lab.sparse import SparseRows
 from dagsvm_lab.threads import one_thread
 
 X = np.random.default_rng(0).normal(size=(40, 5))

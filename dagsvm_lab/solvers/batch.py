@@ -42,8 +42,7 @@ from functools import partial
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
-from ..kernels import Kernel, single_is_safe
-from ..sparse import prepared
+from ..kernels import Kernel, prepared, single_is_safe
 from ..threads import one_thread
 from .columns import Columns, Spare
 from .dual import Dual, Duals

@@ -33,8 +33,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ..kernels import Kernel, Rows, single_is_safe
-from ..sparse import prepared
+from ..kernels import Kernel, Rows, prepared, single_is_safe
 from .dual import Duals, measure
 from .newton import exact, times
 from .steps import SLIGHT, together

@@ -10,10 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from ..kernels import Kernel
+from ..kernels import Kernel, equal
 from ..machines import SETTINGS, Bank, pair_code, train_grid
 from ..outputs import Unsure
-from ..sparse import equal
 from .classifier import KernelClassifier, Sample
 
 CELLS = 1 << 25  # machine outputs that are held at once: 256 MB
