@@ -159,6 +159,15 @@ def front_page(source: Path) -> None:
     shutil.copy(FIGURES / "00_tour" / "idea.svg", source / "_static" / "idea.svg")
 
 
+def recipes(source: Path) -> None:
+    """Put what CONTRIBUTING says on adding a system, a paper, a data set under the recipes."""
+    added = re.search(
+        r"^## Add a system.*?(?=^## Versions)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.S | re.M
+    )
+    page = (source / "recipes.md").read_text(encoding="utf-8")
+    (source / "recipes.md").write_text(page.replace("<!-- contributing -->", added[0]), encoding="utf-8")
+
+
 def _bars(card) -> str:
     """Each paper's verdicts as a row of squares, a square a statement, each a link to its claim."""
     rows = []
@@ -199,7 +208,7 @@ def main(out: Path) -> int:
     decided, figures = chapters(source)
     claims_page(source, decided)
     tables_page(source, figures)
-    for write in (open_questions, api_page, front_page, touch):
+    for write in (open_questions, api_page, front_page, recipes, touch):
         write(source)
     return sphinx(["-q", "-W", "--keep-going", "-d", str(out / "doctrees"), str(source), str(out / "html")])
 

@@ -24,6 +24,7 @@ nb_render_markdown_format = "myst"
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
 myst_dmath_double_inline = True  # notebooks have $$ formulas within paragraphs
 myst_heading_anchors = 3
+napoleon_use_ivar = True  # attributes as a list
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 math_number_all = False
