@@ -1,10 +1,17 @@
-"""All duals of a bank: the small ones stacked and exact, the long ones by active sets that grow."""
+"""All duals of a bank: the small ones stacked and exact, the long ones by active sets that grow.
+
+| constant | unit | seconds and memory with other values (made text, 4,000 rows of 20,000 inputs, 254,339 nonzeros) |
+|---|---|---|
+| THIN = 20 | bytes of kernel rows a byte of sparse values | no limit on either: .86, and 269 MB instead of 150 |
+| LEAST = 64 | MB of kernel rows | less, with THIN = 10: 1.03, and 101 MB |
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 
 import numpy as np
+from scipy.sparse import issparse
 from tqdm import tqdm
 
 from ..kernels import Kernel
@@ -14,6 +21,9 @@ from .batch import solve_many
 from .dual import Duals, warn
 from .small import SMALL, solve_small
 from .smo import smo
+
+THIN = 20
+LEAST = 64
 
 
 def solve_bank(
@@ -44,6 +54,8 @@ def solve_bank(
     with one_thread(), tqdm(total=total, desc="machines") if verbose else nullcontext() as bar:
         progress = bar.update if verbose else int
         left = solve_small(X, kernel, path, every[small], kernels, progress) if small.any() else [[]] * len(path)
+        if issparse(X):
+            how["cache_size"] = min(how["cache_size"], max(LEAST, THIN * X.data.nbytes / 2**20))
         before = None
         for duals, hard in zip(path, left, strict=True):
             for t in hard:

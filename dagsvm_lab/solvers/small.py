@@ -38,8 +38,8 @@ from .dual import Duals, measure
 from .newton import exact, times
 from .steps import SLIGHT, together
 
-SMALL = 500
-LEVELS = (0.01, 0.0003)
+SMALL = 700
+LEVELS = (0.01, 0.0003, 0.00001)
 PATIENCE = 1
 CELLS = 1 << 21
 ROWS = 1 << 16
