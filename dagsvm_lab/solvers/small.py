@@ -15,13 +15,15 @@ zero (Vowel: half of the machines go round in circles).
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
-| SMALL = 500 | rows of a machine | longer: batch.py. Vehicle (435 rows), C = 100: 256 2.8; Segment (660): 900 2.0 |
-| LEVELS | of the first violation | Vowel: a first level of .1 1.30, .001 1.06; Vehicle: 1.02, 1.08 |
-| PATIENCE = 1 | steps a row | Vehicle: 4 1.08; 3 was 1.2 on Glass, C = 100 |
-| CELLS = 2^21 | kernel values stacked at once | Vowel: a sixteenth 1.8, eight times 1.01 |
+| SMALL = 700 | rows of a machine | longer: batch.py. Vehicle (435 rows), C = 100: 256 2.4; Optdigits (760): 800 1.8 |
+| | | Segment (660), C = 1, 100, 1000: 500 .83, .91, .95; five C of its folds (528): 500 1.35 to 1.75 |
+| LEVELS | of the first violation | Vowel: a first level of .1 1.76, .001 .99; Vehicle: 1.12, 1.06 |
+| | | Segment, C = 1000: the first two alone 1.49 |
+| PATIENCE = 1 | steps a row | Vehicle, C = 100: 4 1.22; Glass, C = 100: 3 1.26, .5 1.02 |
+| CELLS = 2^21 | kernel values stacked at once | Vowel: a sixteenth 1.84, eight times .98 |
 | ROWS = 2^16 | rows stacked at once | 600 classes of 2 rows: a quarter 1.01, twice 1.02; with no limit 2.2 |
-| WARM = .2 | rows at their bound | from more on a larger bound starts from zero. Five C: never 1.13, always 1.07 |
-| SIMILAR = .7 | width over width | machines padded to one width for their kernels. Vowel: 1 1.06 |
+| WARM = .2 | rows at their bound | from more on a larger C starts from zero. Vowel, five C: 0 1.00, always warm 1.09 |
+| SIMILAR = .7 | width over width | machines padded to one width for their kernels. Vowel: 1 1.05 |
 """
 
 from __future__ import annotations
