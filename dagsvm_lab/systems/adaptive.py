@@ -6,7 +6,7 @@ as they must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -87,7 +87,6 @@ def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
     return table[np.triu_indices(n, 1)]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveDAGSVC(BankClassifier):
     """A DAG whose next test is always the most separable pair left; C and gamma may differ from pair to pair.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -31,8 +31,7 @@ class BankClassifier(KernelClassifier):
         Which machines are asked, in which order, and what follows from their answers.
     """
 
-    graph_: Any
-    scale_pairs: ClassVar[bool | None] = None  # a parameter where machines may have their own scales
+    scale_pairs = None  # a parameter where machines may have their own scales
 
     def fit_over(self, bank: Bank, X, y, sample_weight=None) -> Self:
         """Fit over machines that are trained already: only the graph is made.

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..graphs import Cost, costs
 from ..kernels import Kernel, resolve
 from ..machines import Bank
-from .declared import Declared, Finite, Limit, Natural, Positive, Verbosity, document
+from .declared import Declared, Finite, Limit, Natural, Positive, Verbosity
 from .stored import Stored
 
 
@@ -59,8 +59,7 @@ class Sample:
         return of_class if self.repeats is None else of_class * self.repeats
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
+class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
     """A kernel classifier with scikit-learn's interface; the parameters mean what they mean in scikit-learn's SVC.
 
     A subclass says how it is trained, `_fit(sample)`, which sets the fitted attributes, and what it answers,
@@ -132,12 +131,6 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
     max_iter: Limit = -1
     class_weight: dict | Literal["balanced"] | None = None
     verbose: Verbosity = 0
-
-    _parameter_constraints = Declared()
-
-    def __init_subclass__(cls, **more) -> None:
-        super().__init_subclass__(**more)
-        document(cls, KernelClassifier)
 
     _sparse: ClassVar[bool] = True  # whether rows in scipy.sparse formats are taken
 
@@ -296,6 +289,3 @@ class KernelClassifier(Stored, ClassifierMixin, BaseEstimator):
             1 where a row met a machine.
         """
         return self._answer(self._rows(X))[1]
-
-
-document(KernelClassifier, KernelClassifier)

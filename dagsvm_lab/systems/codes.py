@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -46,7 +45,6 @@ def hinge(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     return -np.stack([np.maximum(0.0, 1.0 - f * word).sum(axis=1) for word in code.T], axis=1)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ECOCSVC(BankClassifier):
     """Machines between groups of classes; the class whose word is nearest to their answers wins.
 

@@ -8,7 +8,6 @@ follow for any set of classes still in competition.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import repeat
 from numbers import Real
 from typing import Annotated, Literal, Self
@@ -83,7 +82,6 @@ def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGra
     return DecisionGraph(np.ones(n, dtype=bool).tobytes(), rule, members, n_classes=n, n_machines=len(table))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class DCSVC(BankClassifier):
     """Divide and conquer: each step asks the machine that leaves fewest classes undecided, and drops what it rules out.
 

@@ -7,7 +7,6 @@ list. `ddag` is the graph, `evaluate_list` the list: two forms of the same funct
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -61,7 +60,6 @@ def evaluate_list(f: np.ndarray, order: Sequence[int], n_classes: int) -> tuple[
     return classes[0], states
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class DAGSVC(BankClassifier):
     """DAGSVM: two-class machines for all pairs, at the nodes of a DDAG. With kernel="linear", a Perceptron DDAG.
 

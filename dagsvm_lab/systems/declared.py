@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass
 from inspect import cleandoc, isfunction, signature
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -34,7 +34,6 @@ Returns
 """
 
 
-@cache
 def constraints(cls: type) -> dict[str, Any]:
     """scikit-learn's `_parameter_constraints`, from the types of the parameters of `cls`."""
 
@@ -50,13 +49,6 @@ def constraints(cls: type) -> dict[str, Any]:
 
     hints = get_type_hints(cls, include_extras=True)
     return {name: "no_validation" if hints[name] is Any else of(hints[name]) for name in signature(cls).parameters}
-
-
-class Declared:
-    """A class attribute: the constraints of the class that it is looked up on."""
-
-    def __get__(self, instance: Any, owner: type) -> dict[str, Any]:
-        return constraints(owner)
 
 
 def inherited(doc: str, parent: str) -> str:
@@ -75,9 +67,9 @@ def inherited(doc: str, parent: str) -> str:
     return "\n\n".join(f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in parts.items()) + "\n"
 
 
-def document(cls: type, root: type) -> None:
-    """Complete the docstrings of `cls`, a subclass of `root`: its parent's entries, and X for methods of rows alone."""
-    parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, root)), None)
+def document(cls: type) -> None:
+    """Complete the docstrings of `cls`: its parent's entries, and X for methods of rows alone."""
+    parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, Declared) and c is not Declared), None)
     if cls.__doc__ and parent:
         cls.__doc__ = inherited(cls.__doc__, parent)
     for method in vars(cls).values():
@@ -85,3 +77,17 @@ def document(cls: type, root: type) -> None:
             text = cleandoc(method.__doc__)
             if "Parameters\n" not in text:
                 method.__doc__ = text.replace("\nReturns\n", ROWS, 1)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class Declared:
+    """A class whose annotated attributes are its parameters: of `__init__`, of the checks and of the documentation."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls, **more) -> None:
+        super().__init_subclass__(**more)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        if "_parameter_constraints" not in vars(cls):
+            cls._parameter_constraints = constraints(cls)
+        document(cls)

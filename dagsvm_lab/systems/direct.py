@@ -7,7 +7,6 @@ has one machine a class, all trained together; there is no graph to walk, so eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -22,7 +21,6 @@ SMALL = 256  # rows up to which the dual is solved to the last digit, so that we
 CELLS = 4096  # and rows x classes: beyond, the last digits of a direct dual can take minutes
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class DirectClassifier(KernelClassifier):
     """A class function f_m(x) = sum_i c_im k(x_i, x) + b_m for each class, trained by one dual.
 

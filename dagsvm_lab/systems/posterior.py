@@ -7,7 +7,6 @@ Its dual is the common one with s = sign y, p = |y|, u = C / |y|; y = 0 says not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 
@@ -149,7 +148,6 @@ def soft_special(est: Any, sample: Sample, code: np.ndarray) -> dict[str, Any]:
     return {"soft": soft, "labels": soft_words(est)}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class PosteriorSVC(BankClassifier):
     """Posterior-probability machines combined one-versus-one (votes) or one-versus-rest (largest output).
 

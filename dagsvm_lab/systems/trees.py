@@ -6,7 +6,7 @@ goes to both children. Only the machines that the tree uses are kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -86,7 +86,6 @@ class TreeClassifier(BankClassifier):
         return DecisionGraph.from_arrays(*self._nodes_, self._possible_, n_machines=len(self.machines_.code))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class BinaryTreeSVC(TreeClassifier):
     """A binary tree of pair machines; BTS: pair="random", c-BTS: "centre", BTPPSVM: "fisher" with posterior=True.
 
@@ -231,7 +230,6 @@ class BinaryTreeSVC(TreeClassifier):
         return left, right
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class DecisionTreeSVC(TreeClassifier):
     """The four decision-tree SVMs of Takahashi and Abe (2002): N - 1 machines, each between two groups of classes.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from ..machines import pair_code, rest_code
 from .base import BankClassifier, Sample
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class OneVsRestSVC(BankClassifier):
     """One machine a class, against the rest (Vapnik 1998); `decision_function` gives the machines' outputs.
 
@@ -30,7 +28,6 @@ class OneVsRestSVC(BankClassifier):
         return Ballot(self.machines_.code, largest)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class MaxWinsSVC(BankClassifier):
     """Every pair's machine casts a vote; the class with most votes wins (Friedman 1996).
 
@@ -72,7 +69,6 @@ class MaxWinsSVC(BankClassifier):
         return np.concatenate([won(f, self.machines_.code) for f in self._outputs(X)])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class AndGateSVC(MaxWinsSVC):
     """The class that every one of its machines accepts (Knerr 1990); where there is none, the row is unclassified.
 
