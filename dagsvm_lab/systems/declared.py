@@ -45,7 +45,7 @@ def constraints(cls: type) -> dict[str, Any]:
             return [StrOptions(set(parts))]
         if origin in (Union, type(int | None)):
             return [c for part in parts for c in of(part)]
-        return [callable] if hint is Callable or origin is Callable else [PLAIN[hint]]
+        return [callable] if hint is Callable or origin is Callable else [PLAIN.get(hint, hint)]
 
     hints = get_type_hints(cls, include_extras=True)
     return {name: "no_validation" if hints[name] is Any else of(hints[name]) for name in signature(cls).parameters}
