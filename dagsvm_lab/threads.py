@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+import sys
+from functools import cache
 from threading import Lock
 
 
@@ -19,14 +20,8 @@ class _OneThread:
         if hasattr(os, "register_at_fork"):  # a child has none of its parent's other threads
             os.register_at_fork(after_in_child=lambda: self.__dict__.update(lock=Lock(), inside=0))
 
-    @cached_property
-    def libraries(self) -> list:
-        from threadpoolctl import ThreadpoolController
-
-        return ThreadpoolController().select(user_api="blas").lib_controllers
-
-    def _set(self, numbers: list[int]) -> None:
-        for library, number in zip(self.libraries, numbers, strict=True):
+    def _set(self, numbers: list[tuple]) -> None:
+        for library, number in numbers:
             release = getattr(library, "clear_controlling_thread", lambda force: None)
             release(force=True)
             library.set_num_threads(number)
@@ -35,10 +30,10 @@ class _OneThread:
     def __enter__(self) -> None:
         with self.lock:
             if not self.inside:
-                self.before = [library.num_threads for library in self.libraries]
+                self.before = [(library, library.num_threads) for library in _libraries("cvxopt" in sys.modules)]
             # OpenMP counts threads for every thread apart: each has to set its own
-            if not self.inside or "openmp" in [getattr(lib, "threading_layer", "openmp") for lib in self.libraries]:
-                self._set([1] * len(self.before))
+            if not self.inside or "openmp" in [getattr(lib, "threading_layer", "openmp") for lib, _ in self.before]:
+                self._set([(library, 1) for library, _ in self.before])
             self.inside += 1
 
     def __exit__(self, *_) -> None:
@@ -46,6 +41,14 @@ class _OneThread:
             self.inside -= 1
             if not self.inside:
                 self._set(self.before)
+
+
+@cache
+def _libraries(with_cvxopt: bool) -> list:
+    """The BLAS libraries that are loaded; cvxopt brings its own, and may come late."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 _ONE_THREAD = _OneThread()

@@ -180,4 +180,4 @@ def test_duals_are_solved_to_their_certificate_or_refused(seed, kind, C, exact):
 @given(st.text(max_size=20))
 def test_a_set_that_is_not_there_is_refused_by_name(name):
     with pytest.raises(ValueError, match="there is no data set"):
-        load(name)
+        load(f"no {name}")  # a right name would be looked for far away

@@ -1,6 +1,5 @@
 """Sphinx settings of the reader's edition; build.py puts the sources together and calls Sphinx on them."""
 
-import re
 import shutil
 from importlib import metadata
 from pathlib import Path
@@ -72,9 +71,9 @@ def copy_mathjax(app, failed) -> None:
             shutil.copyfile(file.locate(), target / name)
 
 
-def literal(app, what, name, obj, options, lines) -> None:
-    """Keep |f| in a docstring from being read as a substitution, and the name of an attribute_ as a reference."""
-    lines[:] = [re.sub(r"^(:(?:ivar|vartype) \w+)_:", r"\1\_:", line.replace("|", r"\|")) for line in lines]
+def bars(app, what, name, obj, options, lines) -> None:
+    """Keep |f| in a docstring from being read as a substitution."""
+    lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
 def plain_list(app, page, template, context, doctree) -> None:
@@ -85,5 +84,5 @@ def plain_list(app, page, template, context, doctree) -> None:
 def setup(app):
     """Register what happens to docstrings, to a page, and after the build."""
     app.connect("html-page-context", plain_list)
-    app.connect("autodoc-process-docstring", literal)
+    app.connect("autodoc-process-docstring", bars)
     app.connect("build-finished", copy_mathjax)

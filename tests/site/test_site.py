@@ -121,11 +121,6 @@ def test_the_readme_says_on_its_first_screen_what_was_found():
     assert "make lab" in first and "make site" in first and "https://mybinder.org" in first
 
 
-def test_the_reference_names_attributes_as_they_are(built):
-    text = (built / "reference.html").read_text(encoding="utf-8")
-    assert all(f"<strong>{name}_</strong>" in text for name in ("classes", "machines", "graph", "n_parameters"))
-
-
 def test_every_picture_says_what_it_shows(built):
     silent = []
     for page in built.glob("*.html"):

@@ -50,23 +50,25 @@ export function bound(box) {
     at[name] = read(value); shown.textContent = at[name].toLocaleString("en");
     return make("label", {}, `${text} `, slider, " ", shown);
   });
-  const picture = svg("svg", { viewBox: "0 0 400 220", width: 480, height: 264, role: "img", "aria-label": "the four bounds on a logarithmic axis" });
+  const picture = svg("svg", { viewBox: "-30 0 670 190", width: 670, height: 190, role: "img", "aria-label": "the four bounds on a logarithmic axis" });
   box.replaceChildren(make("div", {}, ...inputs), picture);
 
   function draw() {
     const K = (at.N * (at.N - 1)) / 2, R = 1, k = Math.round(at.wrong * at.n);
     const bounds = [["Theorem 1", theorem(K, at.gamma, R, at.m, at.delta)], ["Theorem 2, one class", theorem(at.N - 1, at.gamma, R, at.m, at.delta)],
       [`held out: ${k} of ${at.n} wrong`, binomial(k, at.n, at.delta)], ["conformal: true class struck off", conformal(at.n, at.alpha)]];
-    const x = (v) => 20 + (360 * (Math.log10(Math.min(Math.max(v, 1e-4), 1e8)) + 4)) / 12;
+    const x = (v) => 200 + (420 * (Math.log10(Math.min(Math.max(v, 1e-4), 1e8)) + 4)) / 12;
     picture.replaceChildren();
     for (let d = -4; d <= 8; d += 2) {
-      picture.append(svg("line", { x1: x(10 ** d), x2: x(10 ** d), y1: 4, y2: 200, stroke: d ? "#ccc" : "#6b2500", "stroke-dasharray": d ? "" : "4 3" }));
-      picture.append(svg("text", { x: x(10 ** d), y: 215, "text-anchor": "middle", "font-size": 12, fill: "#333" }, d ? `1e${d}` : "1"));
+      picture.append(svg("line", { x1: x(10 ** d), x2: x(10 ** d), y1: 10, y2: 165, stroke: "#ccc" }));
+      picture.append(svg("text", { x: x(10 ** d), y: 182, "text-anchor": "middle", "font-size": 12, fill: "#333" }, d === 0 ? "1" : `1e${d}`));
     }
+    picture.append(svg("line", { x1: x(1), x2: x(1), y1: 10, y2: 165, stroke: "#6b2500", "stroke-dasharray": "4 3" }));
     bounds.forEach(([name, value], row) => {
-      const y = 20 + 48 * row, says = value < 1, text = `${name}: ${value.toPrecision(3)}${says ? "" : " (says nothing)"}`;
-      picture.append(svg("circle", { cx: x(value), cy: y + 18, r: 6, fill: says ? "#0072b2" : "#d55e00" }));
-      picture.append(svg("text", { x: 20, y, "font-size": 13, fill: "#222", stroke: "#fff", "stroke-width": 4, "paint-order": "stroke", "data-bound": name, "data-value": value }, text));
+      const y = 32 + 36 * row, says = value < 1;
+      picture.append(svg("text", { x: 190, y: y + 4, "text-anchor": "end", "font-size": 13, fill: "#222" }, name));
+      picture.append(svg("circle", { cx: x(value), cy: y, r: 6, fill: says ? "#0072b2" : "#d55e00" }));
+      picture.append(svg("text", { x: Math.min(x(value) + 10, 560), y: y + 4, "font-size": 13, fill: "#222", "data-bound": name, "data-value": value }, value.toPrecision(3) + (says ? "" : " (says nothing)")));
     });
   }
   box.dagsvm = { theorem, binomial, conformal };
