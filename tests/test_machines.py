@@ -270,7 +270,7 @@ def test_sparse_rows_train_and_answer_as_dense_ones(code, kernel, tmp_path):
 
 def test_sparse_memory_follows_the_nonzeros():
     rng = np.random.default_rng(0)
-    thin = random_array((600, 50_000), density=2e-4, rng=rng, format="csr")
+    thin = random_array((600, 50_000), density=2e-4, random_state=rng, format="csr")
     labels = np.arange(600) % 3
     tracemalloc.start()
     bank = train(thin, labels, pair_code(3), Kernel("linear"), 10.0)
