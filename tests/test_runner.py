@@ -159,8 +159,8 @@ def wait_until(so, what: str) -> None:
 
 
 def heed_signals():
-    """Heed what a shell has its background jobs ignore: the suite may be one."""
-    for name in (signal.SIGINT, signal.SIGQUIT):
+    """Heed what a shell or nohup has background jobs ignore: the suite may be one."""
+    for name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(name, signal.SIG_DFL)
 
 
