@@ -7,13 +7,11 @@ same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the sam
 only states that some row reaches are ever made. `Ballot` is the flat case: every machine is asked, then votes decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -156,7 +154,7 @@ class DecisionGraph(Graph):
                         self._table[1, k] = left  # last: readers look here
                         del self._ahead[k]
 
-    def grow(self) -> DecisionGraph:
+    def grow(self) -> Self:
         """This graph, every reachable node made."""
         while self._ahead:
             self._open(np.array(list(self._ahead)))

@@ -5,8 +5,6 @@ the exponent is z.z' - |z|^2/2 - |z'|^2/2: one product of rows augmented by two 
 small.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

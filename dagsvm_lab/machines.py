@@ -5,11 +5,10 @@ code. Support vectors are stored once, with one sparse row of coefficients beta 
 f_t(x) = sum_i beta_ti K(x_i, x) + bias_t, and f_t(x) > 0 means the +1 side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -133,7 +132,7 @@ class Bank:
     def __getstate__(self) -> dict:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    def select(self, machines: np.ndarray) -> Bank:
+    def select(self, machines: np.ndarray) -> Self:
         """The bank of the chosen machines alone, with only their support vectors."""
         coef = self.coef[machines]
         used = np.unique(coef.indices)
@@ -157,7 +156,7 @@ class Bank:
         return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Bank:
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """The bank that `to_arrays` described."""
         a = {"vectors": None} | arrays
         a |= {"n_inputs": int(a["n_inputs"]), "n_rows": int(a["n_rows"]), "labels": str(a["labels"])}

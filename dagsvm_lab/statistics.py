@@ -1,7 +1,5 @@
 """Tests and intervals for comparing classifiers: on one set's rows, over many sets, and for laws of growth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

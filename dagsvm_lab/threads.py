@@ -1,7 +1,5 @@
 """BLAS at one thread, for a while, for all threads of the process."""
 
-from __future__ import annotations
-
 import os
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """A system: a bank of two-class machines and the graph that says which of them to ask."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self

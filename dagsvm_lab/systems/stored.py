@@ -1,7 +1,5 @@
 """Fitted estimators as files of plain arrays: nothing is pickled, and a file that is no model gets a sentence."""
 
-from __future__ import annotations
-
 import json
 from io import BytesIO
 from pathlib import Path
