@@ -171,35 +171,11 @@ class Bank:
 
 
 def train(X, codes, code, kernel, C=1.0, **more) -> Bank:
-    """Train the machines of a coding matrix.
+    """Train the machines of a coding matrix; `codes` holds the class index of each row of X.
 
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
-        Training rows, or their kernel matrix if the kernel is precomputed.
-    codes : ndarray of shape (n_samples,)
-        Class index of each row.
-    code : ndarray of shape (n_machines, n_classes)
-        Coding matrix.
-    kernel : Kernel
-        Kernel of all machines.
-    C : float or ndarray of shape (n_machines,), default=1.0
-        Upper bound of the dual variables.
-    weight : ndarray of shape (n_samples,), default=None
-        Factor of each row's upper bound.
-    soft : callable, default=None
-        `soft(t, rows, sign)` gives machine t soft labels in [-1, 1], where 0 drops a row.
-    labels : str, default="hard"
-        What the labels are, in words.
-    kernels : list of Kernel, default=None
-        Each machine's own kernel, where they differ.
-    **settings
-        What differs from `SETTINGS`.
-
-    Returns
-    -------
-    bank : Bank
-        The trained machines.
+    C is a number, or one a machine; `weight` multiplies the upper bounds. `soft(t, rows, sign)` gives machine t soft
+    labels in [-1, 1], where 0 drops a row, and `labels` says in words what they are. `kernels` are the machines' own,
+    where they differ; all else takes the place of what SETTINGS says.
     """
     return train_grid(X, codes, code, [kernel], [C], **more)[0][0]
 
