@@ -91,3 +91,7 @@ class Declared:
         if "_parameter_constraints" not in vars(cls):
             cls._parameter_constraints = constraints(cls)
         document(cls)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(cls._parameter_constraints)  # what scikit-learn would read from the signature at every fit
