@@ -82,10 +82,13 @@ def cloud(ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, s
 
 
 def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> None:
-    """Write each text near its place, where it covers fewest points and other texts; a thin line leads to a far one."""
+    """Write each text near its place, where it covers fewest points and other texts.
+
+    A thin line leads to a text that is far away, or nearer to another point.
+    """
     unit, draw = ax.figure.dpi / 72, ax.figure.canvas.get_renderer()
-    marks, places = ax.transData.transform(points), ax.transData.transform(at)
-    marks = np.hstack([marks - 4 * unit, marks + 4 * unit])
+    spread, places = ax.transData.transform(points), ax.transData.transform(at)
+    marks = np.hstack([spread - 4 * unit, spread + 4 * unit])
     thin = dict(arrowstyle="-", color="0.6", lw=0.6, shrinkA=0, shrinkB=3)
     notes = [ax.annotate(text, place, (0, 0), textcoords="offset points", fontsize=size, ha="center", va="center",
                          arrowprops=thin) for place, text in zip(at, texts, strict=True)]  # fmt: skip
@@ -102,10 +105,13 @@ def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> Non
         others, lead = np.delete(boxes, k, axis=0), places[k] + ways * (0.6 * unit * reach[:, None])
         crossed = covered(np.hstack([lead - 3 * unit, lead + 3 * unit]), others)
         cost = covered(spots, marks) + 2 * covered(spots, others) + 5 * crossed + 20 * out.sum(axis=1)
-        best = np.argmin(cost + unit**2 * (0.8 * reach - 2 * ways[:, 0]))
+        beside = np.maximum(spots[:, None, :2] - spread, spread - spots[:, None, 2:])
+        gap, own = np.linalg.norm(np.maximum(beside, 0), axis=2), np.isclose(spread, places[k]).all(axis=1)
+        astray = gap[:, ~own].min(axis=1, initial=np.inf) < gap[:, own].min(axis=1)
+        best = np.argmin(cost + unit**2 * (0.8 * reach - 2 * ways[:, 0] + 30 * astray))
         boxes[k] = spots[best]
         notes[k].set_position((centre[best] - places[k]) / unit)
-        notes[k].arrow_patch.set_visible(reach[best] > 13)
+        notes[k].arrow_patch.set_visible(reach[best] > 13 or astray[best])
 
 
 def covered(spots: np.ndarray, boxes: np.ndarray) -> np.ndarray:

@@ -117,9 +117,11 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
     for name, est in systems.items():
         own = [place[tuple(code)] for code in est.machines_.code.tolist()]
         if isinstance(est, ConformalDAGSVC):
-            ranges = est.ranges_[:, np.argsort(own)].round(5).tolist()
+            finite = dict(posinf=1e9, neginf=-1e9)  # JSON has no infinity
+            ranges = np.nan_to_num(est.ranges_[:, np.argsort(own)], **finite).round(5).tolist()
+            calibration = np.nan_to_num(est.calibration_, **finite).round(5).tolist()
             checked = [np.flatnonzero(row).tolist() for row in est.predict_set(points, 0.1)]
-            sets[name] = {"ranges": ranges, "calibration": est.calibration_.round(5).tolist(), "checked": checked}
+            sets[name] = {"ranges": ranges, "calibration": calibration, "checked": checked}
         if isinstance(est.graph_, DecisionGraph):
             g = est.graph_.grow()
             asked = [own[m] if m >= 0 else -1 for m in g.machine.tolist()]

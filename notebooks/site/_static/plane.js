@@ -64,7 +64,7 @@ export function plane(box, given) {
   const choose = menu("system", systems.map((s) => [s, s]), (value) => { state.system = value; paint(); });
   choose.select.value = state.system;
   const order = make("output");
-  const alpha = make("input", { type: "range", min: 0.005, max: 0.5, step: 0.005, value: 0.1, oninput: () => { [state.system] = named; choose.select.value = state.system; paint(); } });
+  const alpha = make("input", { type: "range", min: 0.0025, max: 0.1, step: 0.0025, value: 0.01, oninput: () => { [state.system] = named; choose.select.value = state.system; paint(); } });
   const level = make("output");
   const sets = (found) => (model.sets[state.system] ? uncertain(model, state.system, +alpha.value, found) : [found.label]);
   const shuffle = (act) => () => { act(); state.system = choose.select.value = "DDAG"; paint(); };
@@ -112,7 +112,7 @@ export function plane(box, given) {
     for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) sides.push(`${model.classes[i]} vs ${model.classes[j]}`);
     const here = answer(model, state.system, state.order, state.x, state.y);
     const met = here.met.map(([t, f]) => make("li", {}, `${sides[t]}: ${f.toFixed(3)}`));
-    const held = model.sets[state.system] ? ` At α = ${alpha.value} the true class is one of ${sets(here).map((c) => model.classes[c]).join(", ")}.` : "";
+    const held = model.sets[state.system] ? ` At α = ${alpha.value} its set is {${sets(here).map((c) => model.classes[c]).join(", ")}}.` : "";
     told.replaceChildren(
       make("p", {}, `Point (${state.x.toFixed(2)}, ${state.y.toFixed(2)}). ${state.system} answers ${model.classes[here.label]}.${held} It asks:`), make("ol", {}, ...met),
       make("table", {}, make("tr", {}, ...["system", "answer", "machines", "kernel values"].map((h) => make("th", { scope: "col" }, h))), ...rows));
