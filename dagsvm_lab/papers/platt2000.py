@@ -163,7 +163,7 @@ def over_n(t: Tables, solver: str, kind: str, ideal=lambda n: 1.0) -> tuple[floa
 
 
 def exponent(published: float, measured: float, low: float, high: float) -> Outcome:
-    """Judge a printed exponent, give or take 5 %, by the measured one's interval; one as wide as the number is vague."""
+    """Judge a printed exponent, give or take 5 %, by the interval of ours; one as wide as the number is vague."""
     inside = v.REPRODUCED if high - low < published else v.WITHIN_CHANCE
     meets = low <= 1.05 * published and high >= 0.95 * published
     return Outcome(inside if meets else v.NOT_REPRODUCED, f"{measured:.2f} [{low:.2f}, {high:.2f}]")
