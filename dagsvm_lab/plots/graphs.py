@@ -12,8 +12,8 @@ from . import RED
 
 
 def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.ndarray | None = None,
-         path: np.ndarray | None = None, states: bool = True, size: float = 9) -> None:  # fmt: skip
-    """Draw the whole graph in layers on `ax`.
+         path: np.ndarray | None = None, size: float = 9) -> None:  # fmt: skip
+    """Draw the whole graph in layers on `ax`, and under each node the classes still possible.
 
     Parameters
     ----------
@@ -27,8 +27,6 @@ def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.
         Coding matrix, which names the two sides of each node's machine.
     path : ndarray of shape (n_machines,), optional
         Machine outputs of one row, whose way through the graph is drawn in colour.
-    states : bool, default=True
-        Write the classes still possible under each node.
     size : float, default=9
         Font size.
     """
@@ -41,7 +39,7 @@ def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.
         box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
         box |= dict(ec=RED, lw=1.6) if k in on_way else dict(ec="0.4", lw=0.8)
         ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3, bbox=box)
-        if states and not leaf:
+        if not leaf:
             left = " ".join(names[c] for c in np.flatnonzero(graph.possible[k]))
             under = dict(xytext=(0, -1.35 * size), textcoords="offset points", ha="center", va="top")
             white = dict(fc="white", ec="none", pad=0.4, alpha=0.85)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -102,7 +102,7 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
     -------
     dict
         Points, support vectors, machines (support, coefficients, bias), graphs, what the sets of a conformal DAG rest
-        on, and the answers and sets at ten points.
+        on, and the answers at ten points.
     """
     first = max(systems.values(), key=lambda est: len(est.machines_.code))
     bank, n = first.machines_, len(first.classes_)
@@ -113,39 +113,29 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
         machines[place[tuple(code)]] = {"sv": row.indices.tolist(), "beta": row.data.round(6).tolist(),
                                         "bias": round(float(bank.bias[t]), 6)}  # fmt: skip
     graphs, sets = {}, {}
-    points = np.random.default_rng(0).uniform(np.min(X, axis=0), np.max(X, axis=0), (10, 2))
     for name, est in systems.items():
         own = [place[tuple(code)] for code in est.machines_.code.tolist()]
         if isinstance(est, ConformalDAGSVC):
             finite = dict(posinf=1e9, neginf=-1e9)  # JSON has no infinity
-            ranges = np.nan_to_num(est.ranges_[:, np.argsort(own)], **finite).round(5).tolist()
-            calibration = np.nan_to_num(est.calibration_, **finite).round(5).tolist()
-            checked = [np.flatnonzero(row).tolist() for row in est.predict_set(points, 0.1)]
-            sets[name] = {"ranges": ranges, "calibration": calibration, "checked": checked}
+            parts = {"ranges": est.ranges_[:, np.argsort(own)], "calibration": est.calibration_}
+            sets[name] = {part: np.nan_to_num(x, **finite).round(5).tolist() for part, x in parts.items()}
         if isinstance(est.graph_, DecisionGraph):
             g = est.graph_.grow()
             asked = [own[m] if m >= 0 else -1 for m in g.machine.tolist()]
             nodes = {part: getattr(g, part).tolist() for part in ("left", "right", "label", "cut")}
             graphs[name] = {"machine": asked, **nodes}
+    points = np.random.default_rng(0).uniform(np.min(X, axis=0), np.max(X, axis=0), (10, 2))
     answers = {name: np.searchsorted(first.classes_, est.predict(points)).tolist() for name, est in systems.items()}
     return {
         "classes": first.classes_.tolist(),
         "gamma": bank.kernel.gamma,
-        "points": [
-            [*np.round(x, 3).tolist(), int(c)] for x, c in zip(X, np.searchsorted(first.classes_, y), strict=True)
-        ],
+        "points": np.column_stack([np.round(X, 3), np.searchsorted(first.classes_, y)]).tolist(),
         "sv": np.asarray(bank.vectors).round(6).tolist(),
         "machines": machines,
         "graphs": graphs,
         "sets": sets,
         "checked": {"points": points.tolist(), "answers": answers},
     }
-
-
-def sample(y: Sequence, each: int, seed: int = 0) -> np.ndarray:
-    """Choose `each` rows of every class, in order."""
-    rng, y = np.random.default_rng(seed), np.asarray(y)
-    return np.sort(np.concatenate([rng.permutation(np.flatnonzero(y == c))[:each] for c in np.unique(y)]))
 
 
 def interactive(kind: str, data: object, height: int = 640) -> None:
