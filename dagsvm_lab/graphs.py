@@ -264,7 +264,9 @@ class Code(np.ndarray):
 
     @cached_property
     def words(self) -> tuple[sparse.csr_matrix, np.ndarray]:
-        words = sparse.csr_matrix(np.asarray(self).T, dtype=float)
+        code = np.asarray(self)
+        machine, label = np.divmod(np.flatnonzero(code != 0), code.shape[1])  # SciPy's way takes forty times as long
+        words = sparse.csr_matrix((code[machine, label].astype(float), (label, machine)), shape=code.T.shape)
         return words, -np.asarray(words.minimum(0).sum(axis=1))
 
 
