@@ -194,7 +194,12 @@ def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=N
     for own in {*grid, *(kernels or [])}:
         own.check(X)
     own = [kernel for kernel in grid for _ in code] if len(grid) > 1 else kernels
-    one = problems(codes, np.tile(code, (len(grid), 1)), weight, soft and (lambda t, *rows: soft(t % m, *rows)))
+    one = problems(
+        codes,
+        np.tile(code, (len(grid), 1)) if len(grid) > 1 else code,
+        weight,
+        soft and (lambda t, *rows: soft(t % m, *rows)),
+    )
     path = [one.times(C) for C in Cs]
     solve_bank(X, grid[0], path, own, **(SETTINGS | settings))
     return [[*_banks(X, codes, path, Cs, slice(g * m, (g + 1) * m), kernel, code=code, kernels=kernels, labels=labels)]

@@ -82,8 +82,8 @@ class Duals:
 
     def times(self, C) -> Duals:
         """The same machines, not solved yet, with C times the bounds; C is a number, or one a machine."""
-        C = np.broadcast_to(np.asarray(C, float), len(self.bias))
-        return Duals(self.ends, self.rows, self.s, self.p, self.u * np.repeat(C, np.diff(self.ends)))
+        factor = C if np.ndim(C) == 0 else np.repeat(C, np.diff(self.ends))
+        return Duals(self.ends, self.rows, self.s, self.p, self.u * factor)
 
     def take(self, before: Duals, which) -> None:
         """Take the numbers of the machines `which`, all but their alpha, from Duals of the same machines."""

@@ -79,7 +79,7 @@ def _free(K, who, F, right, beta, total) -> np.ndarray:
     order = np.argsort(-count, kind="stable")
     while first < len(F):
         w = max(int(count[order[first]]), 1)
-        part = order[first : first + max(1, CELLS // w**2)]
+        part = order[first : first + CELLS // w**2 + 1]
         at = np.argsort(~F[part], axis=1, kind="stable")[:, :w]
         own, real = part[:, None], np.arange(w) < count[part, None]
         found = _bordered(K, who[part], at, real, right[own, at], total[part] - beta[part].sum(1))
