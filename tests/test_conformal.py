@@ -8,7 +8,7 @@ import pytest
 from dagsvm_lab import DAGSVC, ConformalDAGSVC, load
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
-from dagsvm_lab.systems.plan import FEWEST, outside, parts_of, ranges
+from dagsvm_lab.systems.plan import FEWEST, ODD, outside, parts_of, ranges, words
 
 SETTINGS = dict(C=8, gamma=1.0)
 
@@ -34,49 +34,76 @@ def test_parts_are_blocks_of_each_class_in_order():
     assert parts_of(codes, usable, 3).tolist() == [0, 0, 0, 1, 1, 1, -1, 2, 2, -1]
 
 
-def test_ranges_by_hand():
+def test_tails_by_hand():
     f, codes = np.array([[0.0], [2.0], [-3.0], [9.0], [4.0]]), np.array([0, 0, 1, 1, 2])
-    low, high, spread = ranges(f, codes, np.array([True, True, False]))[:, 0]
-    assert low.tolist() == [0, -3, -np.inf] and high.tolist() == [2, 9, np.inf]
-    mean = (2 * 1.0 + 2 * 6.0) / 4  # of the spreads 1 and 6, a row one vote
-    shrunk = [(2 * 1 + mean * FEWEST) / (2 + FEWEST), (2 * 6 + mean * FEWEST) / (2 + FEWEST), mean]
-    assert spread == pytest.approx(shrunk)
-    d = outside(np.array([5.0]), np.array([low, high, spread]))[0]
-    assert d == pytest.approx([3 / shrunk[0], -4 / shrunk[1], -np.inf])
+    low, high, below, above = ranges(f, codes, np.array([True, True, False]))[:, 0]
+    mean, lean = (2 * 2.0 + 2 * 12.0) / 4, 3 * FEWEST  # of the spreads 2 and 12 of the outermost row, a row one vote
+    shrunk = np.array([(2 * 2 + mean * lean) / (2 + lean), (2 * 12 + mean * lean) / (2 + lean), mean])
+    assert below == pytest.approx(shrunk) and above == pytest.approx(shrunk)
+    shift = np.log(2) * shrunk
+    assert low == pytest.approx([0 + shift[0], -3 + shift[1], -np.inf])
+    assert high == pytest.approx([2 - shift[0], 9 - shift[1], np.inf])
+    d = outside(np.array([5.0]), np.array([low, high, below, above]))[0]
+    assert d == pytest.approx([np.log(2) + 3 / shrunk[0], np.log(2) - 4 / shrunk[1], -np.inf])
+
+
+def test_as_far_out_with_chance_e_to_minus_d():
+    f, new = np.random.default_rng(1).laplace(size=(2, 2_000, 100))
+    d = outside(new, ranges(f, np.zeros(2_000, int), np.array([True])))[..., 0]
+    for w in (3, 4):
+        share = ((d > w) & (new > 0)).mean(axis=0)  # the outermost row of 2,000 is where chance has put it
+        assert 0.5 < np.median(share) / np.exp(-w) < 2
+
+
+def test_a_spread_is_that_of_the_outer_tenth():
+    tail = np.random.default_rng(0).exponential(size=20_000)
+    f = np.concatenate([-2 * tail, 5 + tail])[:, None]
+    _, _, below, above = ranges(f, np.repeat([0, 1], 20_000), np.array([True, True]))[:, 0]
+    assert below[0] == pytest.approx(2, rel=0.05) and above[1] == pytest.approx(1, rel=0.05)
+
+
+def test_sets_are_bits_of_words():
+    sets = np.random.default_rng(0).random((5, 130)) < 0.5
+    packed = words(sets)
+    assert packed.shape == (3, 5)
+    for k in range(5):
+        number = int.from_bytes(np.ascontiguousarray(packed[:, k]).tobytes(), "little")
+        assert [c for c in range(192) if number >> c & 1] == np.flatnonzero(sets[k]).tolist()
 
 
 def test_outputs_are_held_out(segments, fitted):
     X, y = segments
     X, codes = X[:700], np.unique(y[:700], return_inverse=True)[1]
     part = parts_of(codes, np.ones(700, dtype=bool), 5)
-    low = np.full((21, 7), np.inf)
+    f = np.zeros((700, 21))
     for k in range(5):
-        bank = train(X[part != k], codes[part != k], pair_code(7), Kernel("rbf", 1.0), 8.0)
-        f = bank.decision(X[part == k])
-        for c in range(7):
-            low[:, c] = np.minimum(low[:, c], f[codes[part == k] == c].min(axis=0))
-    assert np.allclose(low, fitted.ranges_[0], atol=1e-4)
+        f[part == k] = train(X[part != k], codes[part != k], pair_code(7), Kernel("rbf", 1.0), 8.0).decision(
+            X[part == k]
+        )
+    assert np.allclose(ranges(f, codes, np.ones(7, dtype=bool)), fitted.ranges_, atol=1e-3)
 
 
 def plain(est, f, plan):
     """Class and machines of one row, said plainly: only the choice of machines is the plan's."""
     n, pairs = len(est.classes_), list(zip(*np.triu_indices(len(est.classes_), 1), strict=True))
-    doubt, asked = dict.fromkeys(range(n), 0), []
-    while len(doubt) > 1:
-        state = bytes(doubt.get(c, 2) for c in range(n)), tuple(sorted(asked))
-        t = plan.ask(state)
-        asked.append(t)
-        raw, loser = {}, None
-        if pairs[t][0] in doubt and pairs[t][1] in doubt:
-            loser = pairs[t][1] if f[t] >= 0 else pairs[t][0]
-        for c in doubt:
-            low, high, spread = est.ranges_[:, t, c]
-            d = max(low - f[t], f[t] - high) / spread
-            raw[c] = 9 if c == loser else doubt[c] + (d > est.level_ / 2) + (d > est.level_)
-        doubt = {c: e for c, e in raw.items() if e < 2}
-        if not doubt:
-            doubt = {c: 0 for c, e in raw.items() if e == min(raw.values())}
-    return next(iter(doubt)), asked
+    left, odd, struck, asked, reopened = set(range(n)), set(), set(), set(), False
+    while len(left) > 1:
+        out = set(range(64)) if reopened else struck
+        state = words(np.array([[c in part for c in range(64)] for part in (left, odd, out)])).T
+        t = plan.ask((state.tobytes(), tuple(sorted(asked))))
+        asked.add(t)
+        if set(pairs[t]) <= left:
+            left.remove(pairs[t][1] if f[t] >= 0 else pairs[t][0])
+        if reopened:
+            continue
+        low, high, below, above = est.ranges_[:, t]
+        d = np.maximum((low - f[t]) / below, (f[t] - high) / above)
+        far = {c for c in left if d[c] > est.level_}
+        odd = {c for c in odd | set(np.flatnonzero(d > min(est.level_, ODD)).tolist()) if c in left - far}
+        left, struck = left - far, struck | far
+        if not left or (len(left) == 1 and odd and struck):
+            left, odd, reopened = left | struck, set(), True
+    return left.pop(), sorted(asked), reopened
 
 
 def test_graph_is_the_plain_walk(segments, fitted):
@@ -86,12 +113,15 @@ def test_graph_is_the_plain_walk(segments, fitted):
     labels, cost = fitted.predict_with_cost(X)
     paths = fitted.decision_path(X)
     uses = np.abs(fitted.machines_.coef.toarray()) > 0
+    again = 0
     for k in range(len(X)):
-        answer, asked = plain(fitted, f[k], plan)
+        answer, asked, reopened = plain(fitted, f[k], plan)
+        again += reopened
         assert fitted.classes_[answer] == labels[k]
-        assert sorted(asked) == sorted(paths[[k]].indices)
+        assert asked == sorted(paths[[k]].indices)
         assert cost.binary_decisions[k] == len(asked)
         assert cost.kernel_evaluations[k] == uses[asked].any(axis=0).sum()
+    assert 0 < again < 100
 
 
 def test_it_is_cheaper_than_the_dag_and_as_accurate(segments, fitted):
@@ -186,4 +216,4 @@ def test_loss_sets_how_bold_it_is(segments, fitted):
     ]
     assert both[0].level_ >= both[1].level_
     cost = [e.predict_with_cost(X[700:])[1].kernel_evaluations.mean() for e in both]
-    assert cost[0] >= cost[1]
+    assert cost[0] >= 0.95 * cost[1]

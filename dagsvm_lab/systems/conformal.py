@@ -1,14 +1,20 @@
 """A DAG that reads how large an answer is, not only its sign; and sets of classes with a guarantee.
 
-Outputs of machine t on rows of a class l, whether or not t was trained on l, have a range that held-out rows show. A
-row whose output v lies far outside it is hardly of class l:
+Outputs of machine t on rows of a class l, whether or not t was trained on l, have a range that held-out rows show, and
+tails beyond it. A row whose output v lies far out in them is hardly of class l:
 
-    d_tl(v) = max(low_tl - v, v - high_tl) / spread_tl         how far v is outside the range of class l, in spreads
+    d_tl(v) = max((low_tl - v) / below_tl, (v - high_tl) / above_tl)
 
-At a level w one distance above w strikes class l off, or two above w / 2; a pair's machine strikes off its loser by
-sign while both its classes are left. Next the graph asks the machine that strikes off most for each new kernel value
-(support vectors already met are free), and near the root the one whose whole continuation is cheapest on held-out rows.
-The level is the last, from safe to bold, at which the held-out rows show no loss against the DDAG that matters.
+Tails that fall by e a spread (below, above) begin at low and high such that a row of class l lies d out at either side
+with chance e^-d, however many rows the range was seen on. At a level w, d > w strikes class l off; a pair's machine
+strikes off its loser by sign while both its classes are left. If all are struck off, or the one that is left had itself
+given an odd answer (d > 6, or w), a value has misled: classes that only values struck off are reopened, and signs alone
+decide among what is left. So rows unlike those of the ranges, as of new writers, cost more but are hardly lost.
+
+Next the graph asks the machine that strikes off most for each new kernel value (support vectors already met are free),
+and near the root the one whose whole continuation is cheapest on held-out rows. The level is the boldest at which held-
+out rows show no loss against the DDAG: a one-sided sign test at p = .1, and few rows lost whatever is won elsewhere,
+for what is won on rows unlike all others may be luck.
 
 The guarantee holds for any such graph (split conformal prediction: Papadopoulos et al. 2002; Vovk, Gammerman and Shafer
 2005). Let s(x, l) be the largest d_tl over the machines t on x's path, and minus infinity for the answer. Let (x_1,
@@ -28,18 +34,54 @@ from numbers import Integral, Real
 from typing import ClassVar, Self
 
 import numpy as np
+from scipy.stats import binomtest
 from sklearn.utils._param_validation import Interval
 
 from ..graphs import DecisionGraph, costs
 from ..machines import pair_code
-from ..statistics import mcnemar
 from .base import BankClassifier, Sample, outputs
 from .ddag import ddag
-from .plan import POOL, Plan, enough, outside, parts_of, ranges
+from .plan import ODD, POOL, Plan, State, enough, outside, parts_of, ranges
 
-LEVELS = (np.inf, 8.0, 5.0, 3.5, 2.5, 1.75, 1.25, 1.0, 0.75, 0.5, 0.35)  # w, slow and safe first
-JUDGED = 30_000  # held-out rows that the levels are judged by, times classes
-PRIOR, SIGNIFICANT = 4000, 0.05  # rows added that lost nothing, lest a few rows of a small set decide; McNemar's p
+LEVELS = (*np.arange(4.5, 10.0, 0.5), 10.5, 12.0, 15.0, np.inf)  # w, bold first
+JUDGED = 750_000  # held-out rows that levels are judged by, times classes squared; 300 at least
+LOST, HOPELESS = 0.1, 0.01  # p of the sign test: rows are lost; on a quarter of the rows, before any comparison
+MANY = 16  # classes up to which continuations are compared: with 26 that takes 7 s a level, and saves nothing
+
+
+@dataclass
+class Held:
+    """Held-out rows, tails that had not seen each row's part, and whether the DDAG answers right."""
+
+    f: np.ndarray
+    codes: np.ndarray
+    part: np.ndarray
+    edges: np.ndarray  # (4, parts, n_machines, n_classes)
+    right: np.ndarray
+
+    def some(self, step: int) -> Held:
+        """Every so many of the rows."""
+        return Held(self.f[::step], self.codes[::step], self.part[::step], self.edges, self.right[::step])
+
+    def walk(self, plan: Plan) -> list[State]:
+        """Where each row ends."""
+        read = lambda rows, t: plan.strikes(self.f[rows, t], self.edges[:, self.part[rows], t])  # noqa: E731
+        return plan.walk(np.arange(len(self.f)), read)
+
+    def loses(self, plan: Plan, ends: list[State], share: float, p: float) -> bool:
+        """Whether more than two rows and a share are lost, or more than are won by a one-sided sign test at p."""
+        right = np.array([plan.members(s)[0] for s in ends]) == self.codes
+        lost, won = int((self.right & ~right).sum()), int((right & ~self.right).sum())
+        return lost > share * len(right) + 2 or lost > won and binomtest(won, lost + won, alternative="less").pvalue < p
+
+    def scores(self, plan: Plan, ends: list[State]) -> np.ndarray:
+        """The score s(x, y) of each row and its own class."""
+        asked = [list(s[1]) for s in ends]
+        row, t = np.repeat(np.arange(len(asked)), [len(a) for a in asked]), np.concatenate(asked)
+        low, high, below, above = self.edges[:, self.part[row], t, self.codes[row]]
+        d = np.maximum((low - self.f[row, t]) / below, (self.f[row, t] - high) / above)
+        worst = np.maximum.reduceat(d, np.flatnonzero(np.diff(row, prepend=-1)))
+        return np.where(np.array([plan.members(s)[0] for s in ends]) == self.codes, -np.inf, worst)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,21 +94,21 @@ class ConformalDAGSVC(BankClassifier):
     ----------
     alpha : float, default=0.05
         Chance that `predict_set` may miss the true class.
-    loss : float, default=0.001
-        Share of rows that the graph may answer worse than the DDAG. The level grows bolder until more held-out rows
-        are lost (as if 4,000 more had lost nothing), or McNemar's test finds the loss at p = .05.
+    loss : float, default=0.015
+        Share of held-out rows, and two more, that the graph may answer worse than the DDAG.
     folds : int, default=5
         Parts of the training rows, in their order, that are held out in turn.
     lookahead : int, default=4
-        Machines whose continuations are compared at states near the root; 1 takes the greedy choice everywhere.
+        Machines whose continuations are compared at states near the root, with up to 16 classes; 1 takes the greedy
+        choice everywhere.
 
     Attributes
     ----------
     level_ : float
-        Spreads outside its range at which a class is struck off; infinite if only signs are used, nan if the graph is
-        the DDAG (two classes, classes of few rows, or nothing cheaper).
-    ranges_ : ndarray of shape (3, n_machines, n_classes)
-        Lowest and highest held-out output, and their spread.
+        How far out, in spreads, a class is struck off; infinite if only signs are used, nan if the graph is the DDAG
+        (two classes, classes of few rows, or nothing cheaper).
+    ranges_ : ndarray of shape (4, n_machines, n_classes)
+        Where the lower and the upper tail of the held-out outputs begin, and their spreads.
     calibration_ : ndarray
         Sorted scores of the true classes of the rows that calibrate: held-out training rows, or those of `calibrate`.
 
@@ -85,7 +127,7 @@ class ConformalDAGSVC(BankClassifier):
     _sparse: ClassVar[bool] = False
 
     alpha: float = 0.05
-    loss: float = 0.001
+    loss: float = 0.015
     folds: int = 5
     lookahead: int = 4
 
@@ -101,21 +143,21 @@ class ConformalDAGSVC(BankClassifier):
         return pair_code(sample.n_classes)
 
     def _study(self, sample: Sample) -> None:
-        n, codes = sample.n_classes, sample.codes
+        n, codes, f = sample.n_classes, sample.codes, np.zeros((0, len(self.machines_.bias)))
         part = parts_of(codes, sample.mass > 0, self.folds)
-        known = np.array([enough(sample.X[(codes == c) & (part >= 0)]) for c in range(n)])
-        self.level_, self.settled_ = np.nan, np.zeros((0, n + len(self.machines_.bias) + 1), int)
+        rows = np.flatnonzero(part >= 0)
+        known = np.array([enough(sample.X[rows[codes[rows] == c]]) for c in range(n)])
         if n == 2 or not known.any():
-            f, rows = np.zeros((0, len(self.machines_.bias))), np.zeros(0, int)
+            rows = rows[:0]
         else:
-            rows = np.flatnonzero(part >= 0)
             f = self._held_out(sample, part)[rows]
         codes, part = codes[rows], part[rows]
         self.ranges_ = ranges(f, codes, known & (len(rows) > 0))
         order = np.random.default_rng(0).permutation(len(rows))
-        pool = np.concatenate([order[codes[order] == c][: np.clip(POOL // n, 6, POOL // 10)] for c in range(n)])
+        pool = np.concatenate([order[codes[order] == c][: np.clip(POOL // n, 4, POOL // 10)] for c in range(n)])
         self.pool_, self.pool_codes_ = f[pool], codes[pool]
-        self.calibration_ = np.full(0, np.inf)
+        self.level_, self.calibration_ = np.nan, np.full(0, np.inf)
+        self.settled_ = np.zeros((0, 3 * -(-n // 64) + f.shape[1] + 1), "<u8")
         if len(rows):
             self._choose_level(f, codes, part, known)
 
@@ -133,55 +175,48 @@ class ConformalDAGSVC(BankClassifier):
         return out
 
     def _choose_level(self, f: np.ndarray, codes: np.ndarray, part: np.ndarray, known: np.ndarray) -> None:
-        """Take the cheapest graph whose loss on held-out rows is small enough; the DDAG is one of them."""
-        edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)])
-        judged = np.unique(np.linspace(0, len(f) - 1, JUDGED // len(known)).astype(int))
-        f, codes, part = f[judged], codes[judged], part[judged]
-        labels, paths, _ = ddag(range(len(known)), len(known)).run(f)
-        by_list = labels != codes
-        best = costs(paths, self.machines_.coef).kernel_evaluations.mean()
+        """Take the cheapest of the boldest graphs that lose no rows; the DDAG if none is cheaper than that."""
+        edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)], axis=1)
+        rows = np.unique(np.linspace(0, len(codes) - 1, max(300, JUDGED // len(known) ** 2)).astype(int))
+        labels, paths, _ = ddag(range(len(known)), len(known)).run(f[rows])
+        held = Held(f[rows], codes[rows], part[rows], edges, labels == codes[rows])
+        some, least, found = held.some(4), costs(paths, self.machines_.coef).kernel_evaluations.mean(), None
+        for level in LEVELS:
+            plan = self._plan(level)
+            if some.loses(plan, some.walk(plan), 1.0, HOPELESS):
+                continue
+            if 1 < self.lookahead and len(known) <= MANY:
+                plan.compare(self.lookahead)
+            ends = held.walk(plan)
+            cost = plan.costs(ends).mean()
+            if cost < least and not held.loses(plan, ends, self.loss, LOST):
+                least, found, self.calibration_ = cost, plan, np.sort(held.scores(plan, ends))
+            elif found:
+                break
+            if found and level >= ODD:  # safer graphs are dearer; below, many answers are odd
+                break
+        if found:
+            sets = [
+                [*np.frombuffer(s[0], "<u8"), *np.isin(range(f.shape[1]), s[1]), t] for s, t in found.chosen.items()
+            ]
+            self.level_, self._planned = found.level, found
+            self.settled_ = np.array(sets, "<u8").reshape(-1, self.settled_.shape[1])
 
-        def judge(plan: Plan, best: float) -> tuple[bool, float]:
-            labels, cost, worst = plan.walk(f, part, edges)
-            test = mcnemar(labels != codes, by_list)
-            lost = test["only_a_wrong"] - test["only_b_wrong"]
-            if lost > self.loss * (len(f) + PRIOR) or (lost > 0 and test["p_exact"] < SIGNIFICANT):
-                return False, best
-            if cost.mean() < best:
-                self.level_, self.calibration_ = plan.level, np.sort(worst[np.arange(len(f)), codes])
-            return True, min(best, cost.mean())
-
-        safe, bold = 0, len(LEVELS)
-        judge(self._plan(LEVELS[0]), best)
-        while bold - safe > 1:  # bolder levels lose more: halve the interval in which the test begins to find it
-            middle = (safe + bold) // 2
-            good, best = judge(self._plan(LEVELS[middle]), best)
-            safe, bold = (middle, bold) if good else (safe, middle)
-        if self.lookahead > 1 and not np.isnan(self.level_):
-            plan = self._plan(self.level_)
-            plan.compare(self.lookahead)
-            good, cheaper = judge(plan, best)
-            if good and cheaper < best:
-                self.settled_ = np.array(
-                    [[*s[0], *np.isin(range(f.shape[1]), s[1]), t] for s, t in plan.chosen.items()]
-                )
-
-    def _plan(self, level: float, settled: np.ndarray | None = None) -> Plan:
-        n, coef = len(self.classes_), self.machines_.coef
-        used = np.zeros(coef.shape, dtype=bool)
-        used[np.repeat(np.arange(len(used)), np.diff(coef.indptr)), coef.indices] = True
-        chosen = {}
-        for row in () if settled is None else settled:
-            chosen[row[:n].astype(np.int8).tobytes(), tuple(np.flatnonzero(row[n:-1]).tolist())] = int(row[-1])
-        return Plan(self.ranges_, level, self.pool_, self.pool_codes_, np.packbits(used, axis=1), chosen)
+    def _plan(self, level: float, settled: np.ndarray = ()) -> Plan:
+        n, coef = 3 * -(-len(self.classes_) // 64), self.machines_.coef
+        uses = np.zeros(coef.shape, dtype=bool)
+        uses[np.repeat(np.arange(len(uses)), np.diff(coef.indptr)), coef.indices] = True
+        chosen = {(row[:n].tobytes(), tuple(np.flatnonzero(row[n:-1]).tolist())): int(row[-1]) for row in settled}
+        return Plan(self.ranges_, level, self.pool_, self.pool_codes_, uses, chosen)
 
     def _make_graph(self) -> DecisionGraph:
         if np.isnan(self.level_):
             return ddag(range(len(self.classes_)), len(self.classes_))
-        return self._plan(float(self.level_), self.settled_).graph()
+        plan = self.__dict__.pop("_planned", None) or self._plan(float(self.level_), self.settled_)
+        return plan.graph()
 
     def doubts(self, X) -> np.ndarray:
-        """Score each class by how far outside its ranges the outputs on each row's path lie.
+        """Score each class by how far out in its tails the outputs on each row's path lie.
 
         Parameters
         ----------
@@ -191,7 +226,7 @@ class ConformalDAGSVC(BankClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes)
-            s(x, l): the largest distance on the path, in spreads; minus infinity for the answer.
+            s(x, l): the largest d_tl on the path; minus infinity for the answer.
         """
         parts = []
         for f in self._outputs(self._rows(X)):

@@ -1,46 +1,61 @@
 """The plan of a conformal DAG: ranges of held-out outputs, and which machine to ask in which state.
 
-A state is what is held against each class (0, or 1 for a doubt; 2 is struck off) and the machines asked so far.
-systems/conformal.py says what the rules are and why.
+systems/conformal.py says what the rules are and why. A state is three sets of classes and the machines asked so far:
+the classes left; those of them whose range did not hold an answer (odd); those that only values struck off. Once the
+last are reopened they hold every class. Sets are bits of words of 64, so that all machines and rows are compared with
+few array calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..graphs import DecisionGraph
 
 FEWEST = 10  # distinct rows that a class needs for a range: one more row lies outside it with chance 2 / 11
-POOL = 600  # held-out rows that plans are made on, at most a tenth of them of one class, six of each
+POOL = 600  # held-out rows that plans are made on, at most a tenth of them of one class, four of each
 SEEN = 100  # of them, rows compared at one state: more take longer and change few choices
-CELLS = 45_000  # rows x machines x classes compared at one state, of the machines with fewest new kernel values
-SHARE = 0.05  # share of the pool that must reach a state for its continuations to be compared
-State = tuple[bytes, tuple[int, ...]]  # evidence against each class (0, 1; 2 is struck off), machines asked so far
+CELLS = 60_000  # rows x machines compared at one state, of the machines with fewest new kernel values
+ODD = 6.0  # an answer that fewer than e^-6, one row in 400, of a class lie beyond is odd for that class
+CHUNK = 1 << 21  # distances that are held at once: 16 MB
+SHARE = 0.02  # share of the pool that must reach a state for its continuations to be compared
+State = tuple[bytes, tuple[int, ...]]  # the three sets as words, machines asked so far
 
 
 def ranges(f: np.ndarray, codes: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Lowest and highest held-out output of each machine on each class, and their spread: (3, n_machines, n_classes).
+    """Where the lower and the upper tail of each machine's held-out outputs on each class begin, and their spreads.
 
-    A class that is not `known` well enough has no range; a small class's spread leans on those of the others.
+    In an exponential tail rows are e times rarer a spread farther out. A spread is the mean distance of the outer tenth
+    of the outputs from where that tenth begins; the tail begins so that the outermost of m rows lies log m spreads out.
+    A class that is not `known` well enough has no tails; a small class's spreads lean on those of the others.
+
+    Returns
+    -------
+    edges : ndarray of shape (4, n_machines, n_classes)
+        low, high, below, above.
     """
-    out = np.empty((3, f.shape[1], len(known)))
+    out = np.empty((4, f.shape[1], len(known)))
     for c, enough in enumerate(known):
-        own = f[codes == c] if enough else f[:0]
-        out[:, :, c] = (own.min(axis=0), own.max(axis=0), own.std(axis=0)) if enough else ([[-np.inf], [np.inf], [0.0]])
+        own = np.sort(f[codes == c] if enough else f[:0], axis=0)
+        tenth = -(-len(own) // 10)
+        if enough:
+            low, high = own[tenth] - own[:tenth].mean(axis=0), own[-tenth:].mean(axis=0) - own[-tenth - 1]
+            out[:, :, c] = own[0], own[-1], low, high
+        else:
+            out[:, :, c] = [[-np.inf], [np.inf], [0.0], [0.0]]
     count = np.bincount(codes, minlength=len(known)) * known
-    mean = (out[2] @ count / max(count.sum(), 1))[:, None]
-    out[2] = (out[2] * count + mean * FEWEST) / (count + FEWEST) + 1e-12
+    mean = (out[2:] @ count / max(count.sum(), 1))[..., None]
+    out[2:] = (out[2:] * count + mean * 3 * FEWEST) / (count + 3 * FEWEST) + 1e-12
+    out[:2] += np.log(np.maximum(count, 1)) * out[2:] * np.array([1, -1])[:, None, None]
     return out
 
 
 def outside(v: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """How far outputs v lie outside the range of each class, in spreads: d_tl(v) of the module's docstring."""
-    low, high, spread = edges
-    return np.maximum(low - v[..., None], v[..., None] - high) / spread
+    """How far out outputs v lie in the tails of each class: d_tl(v) of systems/conformal.py."""
+    low, high, below, above = edges
+    return np.maximum((low - v[..., None]) / below, (v[..., None] - high) / above)
 
 
 def parts_of(codes: np.ndarray, usable: np.ndarray, cv: int) -> np.ndarray:
@@ -57,44 +72,89 @@ def parts_of(codes: np.ndarray, usable: np.ndarray, cv: int) -> np.ndarray:
     return part
 
 
+def words(sets: np.ndarray) -> np.ndarray:
+    """Sets (k, n) as bits of words of 64: (words, k)."""
+    wide = np.zeros((len(sets), -(-sets.shape[1] // 64) * 64), dtype=bool)
+    wide[:, : sets.shape[1]] = sets
+    return np.packbits(wide, axis=1, bitorder="little").view("<u8").T
+
+
 @dataclass
 class Plan:
     """Which machine to ask in which state, and what its answer does to the state.
 
-    `pool` holds held-out outputs, (rows, n_machines), and `pool_codes` their classes; `bits` the support vectors of
-    each machine, packed; `chosen` what comparing continuations has settled.
+    `pool` holds held-out outputs, (rows, n_machines), and `pool_codes` their classes; `uses` marks the support vectors
+    of each machine; `chosen` is what comparing continuations has settled.
     """
 
     edges: np.ndarray  # as `ranges` returns
     level: float
     pool: np.ndarray
     pool_codes: np.ndarray
-    bits: np.ndarray
+    uses: np.ndarray
     chosen: dict[State, int]
 
     def __post_init__(self) -> None:
         _, self.n_machines, self.n = self.edges.shape
         self.i, self.j = np.triu_indices(self.n, 1)
-        self.size = np.bitwise_count(self.bits).sum(axis=1)
+        self.one = words(np.eye(self.n, dtype=bool))
+        self.bits = np.ascontiguousarray(words(self.uses).T)
         self.of_class = [np.flatnonzero(self.pool_codes == c) for c in range(self.n)]
         self.ranked: dict[State, list[tuple[int, int]]] = {}
+        size = max(1, CHUNK // max(1, len(self.pool) * self.n))
+        read = [self._read_pool(np.arange(t, min(t + size, self.n_machines))) for t in range(0, self.n_machines, size)]
+        self.read = tuple(np.concatenate(part, axis=-2) for part in zip(*read, strict=True))
+
+    def _read_pool(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What machines t answer to the pool: as `strikes`, (..., machines, rows)."""
+        v = self.pool[:, t].T
+        read = self.strikes(v.ravel(), np.repeat(self.edges[:, t], v.shape[1], axis=1))
+        return tuple(part.reshape(*part.shape[:-1], *v.shape) for part in read)
+
+    def strikes(self, v: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whether answers v are negative, and for which classes, ranges `edges` (4, k, n), they are odd and too far."""
+        d = outside(v, edges)
+        return v < 0, words(d > min(self.level, ODD)), words(d > self.level)
 
     @property
     def root(self) -> State:
-        """Nothing asked, nothing held against any class."""
-        return bytes(self.n), ()
+        """Nothing asked, every class left."""
+        start = np.zeros((3, len(self.one)), "<u8")
+        start[0] = np.bitwise_or.reduce(self.one, axis=1)
+        return start.tobytes(), ()
 
-    def after(self, evidence: np.ndarray, v: np.ndarray, t: Any, left: np.ndarray, d: np.ndarray) -> np.ndarray:
-        """Evidence against the classes `left` once machines t have answered v, d outside their ranges."""
-        raw = evidence[left] + (d > self.level / 2).astype(np.int8) + (d > self.level)
-        duel = (evidence[self.i[t]] < 2) & (evidence[self.j[t]] < 2)
-        loser = np.where(duel, np.where(v < 0, self.i[t], self.j[t]), -1)
-        raw[loser[..., None] == left] = 9
-        new = np.minimum(raw, 2)
-        none = (new == 2).all(axis=-1)
-        if none.any():  # every class is doubted: the least doubted stay
-            new[none] = np.where(raw[none] == raw[none].min(axis=-1, keepdims=True), 0, 2)
-        return new
+    def sets(self, states: list[State]) -> np.ndarray:
+        """The three sets of each state: (3, words, states)."""
+        joined = np.frombuffer(b"".join(s[0] for s in states), "<u8")
+        return np.moveaxis(joined.reshape(len(states), 3, -1), 0, 2)
+
+    def step(self, states: list[State], ask: np.ndarray, at: np.ndarray, read: tuple) -> tuple[list[State], np.ndarray]:
+        """The states that follow when each state asks one machine, and each row's place among them.
+
+        Row k stands at states[at[k]]; `read` is what the answers mean, as from `strikes`.
+        """
+        t, asked = ask[at], [tuple(sorted({*s[1], int(t)})) for s, t in zip(states, ask, strict=True)]
+        sign, odd, far = read
+        left, doubted, struck = self.sets(states)[..., at]
+        i, j = self.one[:, self.i[t]], self.one[:, self.j[t]]
+        duel = (left & i).any(axis=0) & (left & j).any(axis=0)
+        kept = left & ~np.where(duel, np.where(sign, i, j), 0)
+        reopened = (left & struck).any(axis=0)
+        stay = np.where(reopened, kept, kept & ~far)
+        doubted, struck = (
+            np.where(reopened, 0, stay & (doubted | odd)),
+            np.where(reopened, struck, struck | kept & ~stay),
+        )
+        many = np.bitwise_count(stay).sum(axis=0)
+        wrong = ~reopened & ((many == 0) | (many == 1) & doubted.any(axis=0) & struck.any(axis=0))
+        stay = np.where(wrong, kept | struck, stay)
+        doubted, struck = np.where(wrong, 0, doubted), np.where(wrong, ~np.zeros_like(struck), struck)
+        keys = np.ascontiguousarray(np.concatenate([at[None].astype("<u8"), stay, doubted, struck]).T)
+        same = keys.view(f"V{keys.shape[1] * 8}").ravel()
+        _, first, inverse = np.unique(same, return_index=True, return_inverse=True)
+        index: dict[State, int] = {}
+        place = [index.setdefault((keys[k, 1:].tobytes(), asked[at[k]]), len(index)) for k in first.tolist()]
+        return list(index), np.array(place)[inverse]
 
     def rank(self, state: State, most: int = 1) -> list[tuple[int, int]]:
         """The best machines to ask next, each with its number of new kernel values, best first."""
@@ -104,98 +164,107 @@ class Plan:
         return known
 
     def _rank(self, state: State, most: int) -> list[tuple[int, int]]:
-        evidence, asked = np.frombuffer(state[0], np.int8), list(state[1])
-        left = np.flatnonzero(evidence < 2)
-        live = (evidence < 2)[self.i].astype(int) + (evidence < 2)[self.j]
-        live[asked] = 0
-        t = np.flatnonzero(live)
-        met = np.bitwise_or.reduce(self.bits[asked], axis=0) if asked else np.uint8(0)
-        new = np.bitwise_count(self.bits[t] & ~met).sum(axis=1)
-        each = max(2, SEEN // len(left))
-        if len(t) > (most_compared := max(16, CELLS // (each * len(left) ** 2))):
+        left, _, struck = self.sets([state])[..., 0]
+        inside = (self.one & left[:, None]).any(axis=0)
+        members, reopened, asked = np.flatnonzero(inside), (left & struck).any(), list(state[1])
+        live = inside[self.i].astype(np.int8) + inside[self.j]
+        live[asked] *= live[asked] == 2  # of two reopened classes: its value is known, and its sign counts again
+        t = np.flatnonzero(live == 2 if reopened else live)
+        new = np.bitwise_count(self.bits[t] & ~self.met(asked)).sum(axis=1, dtype=int)
+        each = max(2, SEEN // len(members))
+        rows = [self.of_class[c][:each] for c in members]
+        weight = np.concatenate([np.full(len(r), 1 / (len(members) * max(len(r), 1))) for r in rows])
+        if len(t) > (most_compared := max(16, CELLS // max(len(weight), 1))):
             kept = np.lexsort((new, -live[t]))[:most_compared]
             t, new = t[kept], new[kept]
-        rows = [self.of_class[c][:each] for c in left]
-        weight = np.concatenate([np.full(len(r), 1 / (len(left) * max(len(r), 1))) for r in rows])
-        v = self.pool[np.ix_(np.concatenate(rows), t)]
-        d = outside(v, self.edges[:, t][..., left])
-        count = (self.after(evidence, v, t, left, d) < 2).sum(axis=-1)
-        gain = np.log(len(left)) - weight @ np.log(count)
-        useful = np.flatnonzero((gain > 1e-9) | (live[t] == 2))
+        sign, _, far = self.read
+        cell = t[:, None] * len(self.pool) + np.concatenate(rows)
+        duel, count = live[t] == 2, 0
+        for one, mine, out in zip(self.one, left, far, strict=True):
+            off = np.zeros(cell.shape, np.uint64) if reopened else out.take(cell)
+            i, j = one[self.i[t[duel]], None], one[self.j[t[duel]], None]
+            off[duel] |= np.where(sign.take(cell[duel]), i, j)
+            count = count + np.bitwise_count(mine & ~off)
+        logs = np.log(np.maximum(np.arange(len(members) + 1), 1))
+        gain = logs[-1] - logs.take(count) @ weight
+        useful = np.flatnonzero((gain > 1e-9) | duel)
         best = useful[np.argsort(-gain[useful] / (new[useful] + 1.0), kind="stable")[:most]]
         return [(int(t[k]), int(new[k])) for k in best]
 
     def ask(self, state: State) -> int:
-        """The machine to ask in this state."""
+        """The machine to ask in this state, -1 if one class is left."""
+        if self.left(state).bit_count() == 1:
+            return -1
         t = self.chosen.get(state)
         return self.rank(state)[0][0] if t is None else t
 
-    def split(self, state: State, t: int, v: np.ndarray, d: np.ndarray) -> Iterator[tuple[State, np.ndarray]]:
-        """The states that outputs v of machine t lead to, d outside the ranges, each with the places that go there."""
-        evidence = np.frombuffer(state[0], np.int8)
-        left = np.flatnonzero(evidence < 2)
-        new = np.full((len(v), self.n), 2, np.int8)
-        new[:, left] = self.after(evidence, v, t, left, d[:, left])
-        asked = tuple(sorted((*state[1], t)))
-        _, first, inverse = np.unique(new.view(f"S{self.n}").ravel(), return_index=True, return_inverse=True)
-        for k, row in enumerate(first):
-            yield (new[row].tobytes(), asked), np.flatnonzero(inverse == k)
+    def left(self, state: State) -> int:
+        """The classes left, as bits of one number."""
+        return int.from_bytes(state[0][: 8 * len(self.one)], "little")
 
-    def walk(self, f: np.ndarray, part: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Labels, kernel values, and distances outside (rows, classes) of rows judged by `edges[part]`."""
-        labels, cost, worst = np.zeros(len(f), int), np.zeros(len(f)), np.full((len(f), self.n), -np.inf)
-        todo = [(self.root, np.arange(len(f)))]
-        while todo:
-            state, rows = todo.pop()
-            if done(state):
-                labels[rows] = np.frombuffer(state[0], np.int8).argmin()
-                cost[rows] = np.bitwise_count(np.bitwise_or.reduce(self.bits[list(state[1])], axis=0)).sum()
-                continue
-            t = self.ask(state)
-            d = outside(f[rows, t], np.moveaxis(edges[part[rows], :, t], 1, 0))
-            worst[rows] = np.maximum(worst[rows], d)
-            todo += [(child, rows[at]) for child, at in self.split(state, t, f[rows, t], d)]
-        worst[np.arange(len(f)), labels] = -np.inf
-        return labels, cost, worst
+    def members(self, state: State) -> list[int]:
+        """The classes left."""
+        left = self.left(state)
+        return [c for c in range(self.n) if left >> c & 1]
+
+    def met(self, asked: list[int]) -> np.ndarray:
+        """The support vectors of the machines asked, as bits."""
+        return np.bitwise_or.reduce(self.bits[asked], axis=0)
+
+    def costs(self, states: list[State]) -> np.ndarray:
+        """Kernel values that the machines asked on the way to each state have needed."""
+        known = {asked: np.bitwise_count(self.met(list(asked))).sum() for asked in {s[1] for s in states}}
+        return np.array([known[s[1]] for s in states], dtype=int)
+
+    def walk(self, rows: np.ndarray, read, start: State | None = None) -> list[State]:
+        """The state in which each row ends, from `start` on; `read(rows, t)` is what their answers mean."""
+        states, at, ends = [start or self.root], np.zeros(len(rows), int), np.empty(len(rows), object)
+        todo = np.arange(len(rows))
+        while True:
+            ask = np.array([self.ask(s) for s in states])
+            for k in np.flatnonzero(ask[at] < 0).tolist():
+                ends[todo[k]] = states[at[k]]
+            on = ask[at] >= 0
+            if not on.any():
+                return ends.tolist()
+            todo, at = todo[on], at[on]
+            states, at = self.step(states, ask, at, read(rows[todo], ask[at]))
 
     def compare(self, most: int) -> None:
         """Settle `chosen` near the root: of the best machines, the one whose greedy continuation costs least."""
 
-        def kids(state: State, t: int, rows: np.ndarray) -> list[tuple[State, np.ndarray]]:
-            v = self.pool[rows, t]
-            return [(s, rows[at]) for s, at in self.split(state, t, v, outside(v, self.edges[:, t]))]
+        def read(rows: np.ndarray, t: np.ndarray) -> tuple:
+            return tuple(part[..., t, rows] for part in self.read)
 
-        def cost(state: State, rows: np.ndarray) -> float:
-            if done(state):
-                return 0.0
-            t, new = self.rank(state, most)[0]
-            return new * len(rows) + sum(cost(*kid) for kid in kids(state, t, rows))
+        def cost(state: State, t: int, rows: np.ndarray) -> tuple[int, int]:
+            self.chosen[state] = t
+            return int(self.costs(self.walk(rows, read, state)).sum()), t
 
         todo = [(self.root, np.arange(len(self.pool)))]
         while todo:
             state, rows = todo.pop()
-            if not done(state) and len(rows) >= SHARE * len(self.pool):
-                options = [
-                    (new * len(rows) + sum(cost(*kid) for kid in kids(state, t, rows)), t)
-                    for t, new in self.rank(state, most)
-                ]
-                self.chosen[state] = min(options)[1]
-                todo += kids(state, self.chosen[state], rows)
+            if self.ask(state) < 0 or len(rows) < SHARE * len(self.pool):
+                continue
+            t = self.chosen[state] = min(cost(state, t, rows) for t, _ in self.rank(state, most))[1]
+            here = np.zeros(len(rows), int)
+            kids, place = self.step([state], np.array([t]), here, read(rows, here + t))
+            todo += [(kid, rows[place == k]) for k, kid in enumerate(kids)]
 
     def outcomes(self, state: State) -> tuple[int, np.ndarray, list[State], np.ndarray]:
         """The machine to ask, where its outcome changes, the states in between, and the pool's rows up to each."""
-        t = self.ask(state)
-        left = np.flatnonzero(np.frombuffer(state[0], np.int8) < 2)
-        low, high, spread = self.edges[:, t, left]
-        steps = [edge for w in (self.level / 2, self.level) for edge in (low - w * spread, high + w * spread)]
+        t, left = self.ask(state), self.members(state)
+        low, high, below, above = self.edges[:, t, left]
+        steps = [edge for w in (min(self.level, ODD), self.level) for edge in (low - w * below, high + w * above)]
         cuts = np.unique(np.concatenate([[0.0], *steps]))
         cuts = cuts[np.isfinite(cuts)]
         v = np.concatenate([[cuts[0] - 1.0], (cuts[1:] + cuts[:-1]) / 2, [cuts[-1] + 1.0]])
-        found = {k: s for s, at in self.split(state, t, v, outside(v, self.edges[:, t])) for k in at.tolist()}
-        kept = [k for k in range(len(cuts)) if found[k] != found[k + 1]]
-        pool = self.pool[np.isin(self.pool_codes, left), t]
+        read = self.strikes(v, self.edges[:, [t]])
+        kids, place = self.step([state], np.array([t]), np.zeros(len(v), int), read)
+        kept = np.flatnonzero(place[1:] != place[:-1])
+        kept = kept if len(kept) else np.flatnonzero(cuts == 0)  # every answer says the same
+        pool = self.pool[np.concatenate([self.of_class[c] for c in left]), t]
         share = np.bincount(np.searchsorted(cuts[kept], pool, side="right"), minlength=len(kept) + 1) + 0.1
-        return t, cuts[kept], [found[k] for k in (*kept, len(cuts))], np.cumsum(share)
+        return t, cuts[kept], [kids[place[k]] for k in (*kept, len(cuts))], np.cumsum(share)
 
     def graph(self) -> DecisionGraph:
         """The plan as a graph of comparisons: a machine with many outcomes stands at several nodes in a row."""
@@ -203,8 +272,8 @@ class Plan:
 
         def rule(node: tuple[State, int, int]) -> tuple:
             state, a, b = node
-            if done(state):
-                return "leaf", int(np.frombuffer(state[0], np.int8).argmin())
+            if self.ask(state) < 0:
+                return "leaf", self.members(state)[0]
             if state not in known:
                 known[state] = self.outcomes(state)
             t, cuts, states, share = known[state]
@@ -214,13 +283,8 @@ class Plan:
             left, right = ((states[p], 0, -1) if p == q else (state, p, q) for p, q in ((a, m), (m + 1, b)))
             return "node", t, left, right, float(cuts[m])
 
-        members = lambda node: np.flatnonzero(np.frombuffer(node[0][0], np.int8) < 2)  # noqa: E731
+        members = lambda node: self.members(node[0])  # noqa: E731
         return DecisionGraph((self.root, 0, -1), rule, members, n_classes=self.n, n_machines=self.n_machines)
-
-
-def done(state: State) -> bool:
-    """Whether one class is left."""
-    return state[0].count(2) == len(state[0]) - 1
 
 
 def enough(X: np.ndarray) -> bool:
