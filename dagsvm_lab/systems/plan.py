@@ -73,10 +73,11 @@ def parts_of(codes: np.ndarray, usable: np.ndarray, cv: int) -> np.ndarray:
 
 
 def words(sets: np.ndarray) -> np.ndarray:
-    """Sets (k, n) as bits of words of 64: (words, k)."""
-    wide = np.zeros((len(sets), -(-sets.shape[1] // 64) * 64), dtype=bool)
-    wide[:, : sets.shape[1]] = sets
-    return np.packbits(wide, axis=1, bitorder="little").view("<u8").T
+    """Sets (..., n) as bits of words of 64: (words, ...)."""
+    *shape, n = sets.shape
+    wide = np.zeros((*shape, -(-n // 64) * 64), dtype=bool)
+    wide[..., :n] = sets
+    return np.moveaxis(np.packbits(wide, axis=-1, bitorder="little").view("<u8"), -1, 0)
 
 
 @dataclass
@@ -103,18 +104,20 @@ class Plan:
         self.ranked: dict[State, list[tuple[int, int]]] = {}
         size = max(1, CHUNK // max(1, len(self.pool) * self.n))
         read = [self._read_pool(np.arange(t, min(t + size, self.n_machines))) for t in range(0, self.n_machines, size)]
-        self.read = tuple(np.concatenate(part, axis=-2) for part in zip(*read, strict=True))
+        self.read = tuple(np.ascontiguousarray(np.concatenate(part, axis=-2)) for part in zip(*read, strict=True))
 
     def _read_pool(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
         """What machines t answer to the pool: as `strikes`, (..., machines, rows)."""
-        v = self.pool[:, t].T
-        read = self.strikes(v.ravel(), np.repeat(self.edges[:, t], v.shape[1], axis=1))
-        return tuple(part.reshape(*part.shape[:-1], *v.shape) for part in read)
+        return self.strikes(self.pool[:, t].T, self.edges[:, t, None])
 
     def strikes(self, v: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Whether answers v are negative, and for which classes, ranges `edges` (4, k, n), they are odd and too far."""
-        d = outside(v, edges)
-        return v < 0, words(d > min(self.level, ODD)), words(d > self.level)
+        """Whether answers v are negative, and for which classes, of tails `edges` (4, ..., n), they are odd and far."""
+        low, high, below, above = edges
+        odd, far = (
+            words((v[..., None] < low - w * below) | (v[..., None] > high + w * above))
+            for w in (min(self.level, ODD), self.level)
+        )
+        return v < 0, odd, far
 
     @property
     def root(self) -> State:
