@@ -19,6 +19,8 @@ from pybtex.database import parse_file
 from dagsvm_lab.report.claims import papers
 
 HERE = Path(__file__).resolve().parent
+# what stays as it is: headings, fenced code, formulas, code, links, tags
+KEPT = r"^#.*?$|^```.*?^```|\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\[[^]]*\]\([^)]*\)|<[^>]*>"
 NOTEBOOKS = sorted(HERE.parent.glob("*.ipynb"))
 
 
@@ -31,12 +33,12 @@ def chapters(source: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
     for path in NOTEBOOKS:
         nb = nbformat.read(path, 4)
         figures[path.stem], missing, cells = [], [*citations(), *words()], []
-        opened = False
+        tags, opened = set(re.findall(r"\\tag\{(\w+)\}", "".join(cell.source for cell in nb.cells))), False
         for cell in nb.cells:
             cell.source = cell.source.replace("../figures/scorecard.md", "claims.md")
             if cell.cell_type == "markdown":
                 opened |= cell.source.startswith("## ")
-                cell.source = linked(cell.source, missing)
+                cell.source = with_equations(linked(cell.source, missing), tags)
             else:
                 named = sorted(set(re.findall(r'"([a-z0-9]+(?:-[a-z0-9.]+)+)"', cell.source)) & known - set(decided))
                 decided |= {id: path.stem for id in named}
@@ -97,9 +99,7 @@ def words() -> Iterator[tuple[re.Pattern, str]]:
 
 def linked(text: str, missing: list[tuple[re.Pattern, str]]) -> str:
     """Link the chapters that `text` names, and the works and words among `missing` where they first come."""
-    # at the odd places what stays as it is: headings, fenced code, formulas, code, links, tags
-    kept = r"^#.*?$|^```.*?^```|\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\[[^]]*\]\([^)]*\)|<[^>]*>"
-    parts = re.split(f"({kept})", text, flags=re.M | re.S)
+    parts = re.split(f"({KEPT})", text, flags=re.M | re.S)
     for place in range(0, len(parts), 2):
         for named in list(missing):
             parts[place], found = named[0].subn(named[1], parts[place], count=1)
@@ -109,6 +109,16 @@ def linked(text: str, missing: list[tuple[re.Pattern, str]]) -> str:
             number = path.stem[:2]
             names = rf"\b[Nn]otebook {number}\b|(?<=\*\*){number}(?=\*\*)|(?<=^\| ){number}(?= \|)"
             parts[place] = re.sub(names, rf"[\g<0>]({path.name})", parts[place], flags=re.M)
+    return "".join(parts)
+
+
+def with_equations(text: str, tags: set[str]) -> str:
+    """Give each numbered equation an anchor, and link what names one of the chapter's `tags` to it."""
+    text = re.sub(r"^(?=\$\$(?:(?!\$\$).)*\\tag\{(\w+)\})", r'<a id="eq-\1"></a>\n\n', text, flags=re.M | re.S)
+    parts = re.split(f"({KEPT})", text, flags=re.M | re.S)
+    for place in range(0, len(parts), 2):
+        named = re.compile(rf"\bEq\. ({'|'.join(tags) or '(?!)'})\b")
+        parts[place] = named.sub(r'<a href="#eq-\1">\g<0></a>', parts[place])
     return "".join(parts)
 
 

@@ -95,6 +95,7 @@ def test_chapters_link_to_one_another_and_to_what_explains_them(built):
         assert cited in chapter and listed in chapter
         assert [id for id in paper.claims if f'href="claims.html#{id}"' not in chapter] == []
         assert f'href="{next(c for c in CHAPTERS if c.startswith(key))}.html"' in text["open"]
+    assert all('href="#eq-2"' in text[chapter] and '<a id="eq-2">' in text[chapter] for chapter in CHAPTERS[1:4])
     assert 'href="05_head_to_head.html"' in text["00_tour"] and 'href="01_platt' in text["05_head_to_head"]
 
 
