@@ -8,7 +8,7 @@ import pytest
 from dagsvm_lab import DAGSVC, ConformalDAGSVC, load
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
-from dagsvm_lab.systems.plan import FEWEST, ODD, outside, parts_of, ranges, words
+from dagsvm_lab.systems.plan import FEWEST, ODD, Plan, outside, parts_of, ranges, words
 
 SETTINGS = dict(C=8, gamma=1.0)
 
@@ -217,3 +217,18 @@ def test_loss_sets_how_bold_it_is(segments, fitted):
     assert both[0].level_ >= both[1].level_
     cost = [e.predict_with_cost(X[700:])[1].kernel_evaluations.mean() for e in both]
     assert cost[0] >= 0.95 * cost[1]
+
+
+def test_a_plan_for_more_classes_than_a_word_has_bits():
+    n, rng = 66, np.random.default_rng(0)
+    i, j = np.triu_indices(n, 1)
+    codes = np.repeat(np.arange(n), 10)
+    f = rng.normal(size=(len(codes), len(i))) / 10 + (codes[:, None] == i) - (codes[:, None] == j)
+    uses = rng.random((len(i), 200)) < 0.05
+    plan = Plan(ranges(f, codes, np.ones(n, dtype=bool)), 8.0, f[::5], codes[::5], uses, {})
+    rows = np.array([0, 333, 655])
+    ends = plan.walk(rows, lambda rows, t: plan.strikes(f[rows, t], plan.edges[:, t]))
+    labels, paths, _ = plan.graph().run(f[rows])
+    assert [plan.members(s) for s in ends] == [[k] for k in labels] == [[c] for c in codes[rows]]
+    assert [list(s[1]) for s in ends] == [sorted(paths[[k]].indices) for k in range(3)]
+    assert plan.costs(ends).tolist() == [uses[list(s[1])].any(axis=0).sum() for s in ends]
