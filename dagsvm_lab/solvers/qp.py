@@ -182,11 +182,11 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
         return build(given, s, p, u, alpha, 0, True)
     gram = given.centred(live)
     convex, smooth = _convex(gram, np.asarray(given.diagonal()).dtype == np.float32)
-    best = None
+    best = replace(build(given, s, p, u, alpha, 0, True), gap=np.inf)  # until something feasible is found
     for t in _scales(smooth, p[live], u[live]):
         alpha[live], steps = _solve_scaled(gram if convex else smooth, smooth, s[live], p[live], u[live], t, tol)
         done = build(given, s, p, u, alpha.copy(), steps, convex)
-        if best is None or done.gap < best.gap:
+        if abs(s @ alpha) <= 1e-9 * alpha.sum() and done.gap < best.gap:
             best = done
         if best.gap <= tol * abs(best.objective):
             break
