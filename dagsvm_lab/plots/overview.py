@@ -86,13 +86,13 @@ def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> Non
 
     A thin line leads to a text that is far away, or nearer to another point.
     """
-    unit, draw = ax.figure.dpi / 72, ax.figure.canvas.get_renderer()
+    unit = ax.figure.dpi / 72
     spread, places = ax.transData.transform(points), ax.transData.transform(at)
     marks = np.hstack([spread - 4 * unit, spread + 4 * unit])
     thin = dict(arrowstyle="-", color="0.6", lw=0.6, shrinkA=0, shrinkB=3)
     notes = [ax.annotate(text, place, (0, 0), textcoords="offset points", fontsize=size, ha="center", va="center",
                          arrowprops=thin) for place, text in zip(at, texts, strict=True)]  # fmt: skip
-    extents = [Text.get_window_extent(note, draw) for note in notes]
+    extents = [Text.get_window_extent(note) for note in notes]
     half = np.array([(box.width + 2 * unit, box.height) for box in extents]).reshape(-1, 2) / 2
     turn = 2 * np.pi * np.arange(24) / 24
     reach = np.repeat([7, 13, 20, 28, 38, 50], len(turn))
