@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -205,7 +205,12 @@ def test_nothing_to_separate():
             assert found.converged and not found.alpha.any() and found.bias == y[0] and found.gap == 0.0
 
 
+# found by `make fuzz`: the plain reference gives up where every row has a twin, two of three with the other label
+TWINS = np.tile([[3.4, 4.0, 1.7], [-4.2, -5.2, -4.7], [3.5, 3.7, 4.4], [5.0, 3.9, 5.4], [-4.7, -3.6, -3.1]], (2, 1))
+
+
 @given(problems(), st.booleans())
+@example((TWINS, np.array([1.0, -1, 1, 1, -1, -1, -1, -1, -1, -1]), 1e6, Kernel("poly", 0.5, 3, 1.0)), False)
 @settings(max_examples=60, deadline=None)
 def test_all_solvers_agree_with_the_reference(problem, soft):
     X, y, C, kernel = problem
@@ -218,8 +223,10 @@ def test_all_solvers_agree_with_the_reference(problem, soft):
     stacked, left = many(solve_stacked, X, kernel, [task] * 5)
     found = [solve_smo(K, y, tol=1e-6, linear=p, upper=u), solve_qp(K, y, linear=p, upper=u)]
     found += [*many(solve_many, X, kernel, [task] * 5, tol=1e-6), *([] if len(left) else stacked)]
-    for dual in found:
-        assert dual.objective == pytest.approx(objective, rel=1e-5, abs=1e-5 * max(np.abs(plain).sum(), 1e-3))
+    slack = 1e-5 * max(np.abs(plain).sum(), abs(objective), 1e-3)
+    for dual in found:  # as good as the reference, or better and proved
+        assert dual.objective <= objective + slack
+        assert dual.objective >= objective - slack or dual.gap <= slack
 
 
 def test_stacked_duals_are_exact_and_say_what_they_could_not_settle():
