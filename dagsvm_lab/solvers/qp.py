@@ -182,13 +182,14 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
         return build(given, s, p, u, alpha, 0, True)
     gram = given.centred(live)
     convex, smooth = _convex(gram, np.asarray(given.diagonal()).dtype == np.float32)
-    best = replace(build(given, s, p, u, alpha, 0, True), gap=np.inf)  # until something feasible is found
+    best, rank = None, (True, np.inf)  # a point whose alphas do not sum to zero is worse than any other
     for t in _scales(smooth, p[live], u[live]):
         alpha[live], steps = _solve_scaled(gram if convex else smooth, smooth, s[live], p[live], u[live], t, tol)
         done = build(given, s, p, u, alpha.copy(), steps, convex)
-        if abs(s @ alpha) <= 1e-9 * alpha.sum() and done.gap < best.gap:
-            best = done
-        if best.gap <= tol * abs(best.objective):
+        mine = bool(abs(s @ alpha) > 1e-9 * alpha.sum()), done.gap
+        if best is None or mine < rank:
+            best, rank = done, mine
+        if not rank[0] and best.gap <= tol * abs(best.objective):
             break
     else:
         best = replace(best, converged=False)
@@ -222,7 +223,10 @@ def _solve_scaled(gram, smooth, s, p, u, t, tol) -> tuple[np.ndarray, int]:
         u / t,
         tol,
     )
-    return finish(gram, s, p, u, np.where(high, u, np.where(low, 0.0, t * x))), steps
+    alpha = np.where(high, u, np.where(low, 0.0, t * x))
+    if abs(s @ alpha) > 1e-9 * alpha.sum():  # too few are free to make up for what the others were moved
+        alpha = np.clip(t * x, 0.0, u)
+    return finish(gram, s, p, u, alpha), steps
 
 
 def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
