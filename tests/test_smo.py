@@ -124,6 +124,13 @@ def test_smo_batch_and_exact_agree(problem):
     assert all(dual.converged for dual in duals) or C * np.abs(K).max() > 1e6  # rounding of v exceeds tol
 
 
+def test_alphas_do_not_pass_their_bounds_by_rounding():
+    rng = np.random.default_rng(40)
+    X, y = rng.normal(size=(30, 1)).round(1), np.where(rng.random(30) < 0.5, -1.0, 1.0)
+    [dual] = many(solve_many, X, Kernel("rbf", 0.5), [whole(y, 1e-4)], tol=1e-6)
+    assert dual.alpha.max() == 1e-4
+
+
 # found by `make fuzz`: nearly all at their bounds, which do not sum to zero
 BOUNDED = np.array([[1.304], [0.947], [-0.704], [-1.265], [-0.623], [0.041]]), np.array([1.0, -1, 1, 1, -1, -1])
 

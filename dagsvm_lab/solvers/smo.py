@@ -89,7 +89,7 @@ def smo(K: np.ndarray, s, p, u, tol: float, max_iter: int = -1) -> Dual:
             above, below = v[active] > max(top, bottom) + margin, v[active] < min(top, bottom) - margin
             active = active[~((~up & above) | (~low & below))]
         elif top - bottom <= tol or steps >= limit or stalled > 3:
-            return build(K, s, p, u, s * beta, steps, bool(top - bottom <= tol))
+            return build(K, s, p, u, np.clip(s * beta, 0.0, u), steps, bool(top - bottom <= tol))
         stop = max(0.9 * tol, 0.1 * min(top - bottom, stop))
         b, v2 = beta[active], twice(v[active], beta[active], lo[active], hi[active])
 

@@ -161,7 +161,7 @@ class State:
 
     def dual(self, tol: float) -> Dual:
         """The Dual of what was reached, certified from v."""
-        alpha = self.s * self.beta
+        alpha = np.clip(self.s * self.beta, 0.0, self.u)  # a step may round past a bound
         c = measure(self.s * self.p - self.v, self.s, self.p, self.u, alpha)
         numbers = c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation
         return Dual(alpha, *numbers, self.steps, bool(c.kkt_violation <= tol), self.p, self.u)
