@@ -47,9 +47,9 @@ export function answer(model, system, order, x, y) {
 
 // the classes that a conformal DAG cannot rule out at level alpha: its answer, and all whose ranges the values met hold
 export function uncertain(model, system, alpha, { label, met }) {
-  const { ranges: [low, high, spread], calibration } = model.sets[system], n = calibration.length;
+  const { ranges: [low, high, below, above], calibration } = model.sets[system], n = calibration.length;
   const k = Math.ceil((1 - alpha) * (n + 1) - 1e-9), limit = k <= n ? calibration[k - 1] : Infinity;
-  const fits = (c) => met.every(([t, f]) => Math.max(low[t][c] - f, f - high[t][c]) / spread[t][c] <= limit);
+  const fits = (c) => met.every(([t, f]) => Math.max((low[t][c] - f) / below[t][c], (f - high[t][c]) / above[t][c]) <= limit);
   return model.classes.map((_, c) => c).filter((c) => c === label || fits(c));
 }
 
