@@ -97,3 +97,10 @@ def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
 def test_a_system_that_tunes_itself_is_refused(digits):
     with pytest.raises(ValueError, match="tune=None"):
         lab.tune(lab.AdaptiveDAGSVC(tune="dbtc"), *digits, C=[1.0])
+
+
+def test_values_may_come_from_an_iterator(digits):
+    X, y = digits
+    once = lab.tune(lab.DAGSVC(), X[:200], y[:200], C=iter([1, 10]), gamma=iter([0.01]), cv=2, refit=False)
+    again = lab.tune(lab.DAGSVC(), X[:200], y[:200], C=[1, 10], gamma=[0.01], cv=2, refit=False)
+    np.testing.assert_array_equal(once.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"])

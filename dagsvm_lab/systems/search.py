@@ -110,15 +110,11 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     """
     several = isinstance(estimator, list | tuple)
     ests = [clone(est) for est in (estimator if several else [estimator])]
-    X, y, given = X.tocsr() if issparse(X) else np.asarray(X), np.asarray(y), cv
-    rows, labels = X, y
-    if isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2 and np.shape(cv[0])[1:] == X.shape[1:]:
-        rows, labels = (vstack if issparse(X) else np.concatenate)([X, cv[0]]), np.concatenate([y, cv[1]])
-        given = [(np.arange(len(y)), np.arange(len(y), len(labels)))]
-    folds = list(check_cv(given, y, classifier=True).split(rows, labels))
-    values = {"C": C, "gamma": gamma}
-    grid = list(ParameterGrid({name: list(v) for name, v in values.items() if v is not None}))
-    Cs, gammas = ([None] if v is None else list(v) for v in values.values())
+    X, y = X.tocsr() if issparse(X) else np.asarray(X), np.asarray(y)
+    rows, labels, folds = _folds(X, y, cv)
+    values = {name: None if v is None else list(v) for name, v in (("C", C), ("gamma", gamma))}
+    grid = list(ParameterGrid({name: v for name, v in values.items() if v is not None}))
+    Cs, gammas = ([None] if v is None else v for v in values.values())
     jobs = [(k, some) for some in ([gammas] if len(y) <= FEW else [[g] for g in gammas]) for k in range(len(folds))]
     parts = Parallel(n_jobs)(delayed(_fold)(ests, rows, labels, folds[k], Cs, some) for k, some in jobs)
     scores = np.zeros((len(ests), len(grid), len(folds)))
@@ -133,6 +129,15 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
             est.set_params(**one.best_params_)
             one.best_estimator_ = _refitted(est, X, y, machines) if _shares(est) else est.fit(X, y)
     return found if several else found[0]
+
+
+def _folds(X, y: np.ndarray, cv: Any) -> tuple[Any, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """All rows, their labels, and the folds; a validation set's rows stand after the others, as one fold."""
+    if isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2 and np.shape(cv[0])[1:] == X.shape[1:]:
+        join = vstack if issparse(X) else np.concatenate
+        every = np.arange(len(y) + len(cv[1]))
+        return join([X, cv[0]]), np.concatenate([y, cv[1]]), [(every[: len(y)], every[len(y) :])]
+    return X, y, list(check_cv(cv, y, classifier=True).split(X, y))
 
 
 def _results(grid: list[dict], scores: np.ndarray) -> Tuned:

@@ -64,6 +64,9 @@ def test_no_page_scrolls_sideways_on_a_phone(server, browser, page):
     browser.get(f"{server}/{page}.html")
     wait(browser, "document.readyState == 'complete'")
     assert browser.execute_script("return document.scrollingElement.scrollWidth") <= 390
+    wait(browser, "!document.querySelector('.math') || document.querySelector('.math mjx-container')")
+    left = "[...document.querySelectorAll('div.math mjx-container')].map(f => f.getBoundingClientRect().left)"
+    assert min(browser.execute_script(f"return {left}"), default=0) >= 0  # what sticks out there cannot be read
 
 
 def test_every_internal_link_anchor_and_image_resolves(built):
