@@ -1,52 +1,23 @@
-"""The batch runner: what it refuses, what it keeps, what it skips, and what is left when it is stopped."""
+"""The batch runner: what it refuses, what it keeps, what it skips, and what it says of each job."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import nbformat
-import numpy as np
-import psutil
 import pytest
+from batches import TABLE, leftovers, papers
 
-from dagsvm_lab import DAGSVC, load
 from dagsvm_lab.files import project_root
 from dagsvm_lab.run import parameters, runner
 from dagsvm_lab.run.cli import main
-
-TABLE = """
-import pandas as pd
-from dagsvm_lab import Record
-run = Record("01_good", out_dir=out_dir, profile=profile, seed=seed)
-run.table("sums", pd.DataFrame({"sum": [seed + rate], "verdict": ["close"]}))
-"""
-
-
-def papers(folder: Path, *args) -> int:
-    """The exit code of `dagsvm-lab papers` over <folder>/notebooks into <folder>/out."""
-    return main(["papers", "--notebooks", f"{folder / 'notebooks'}", "--out", f"{folder / 'out'}", *args])
 
 
 def outputs(path: Path) -> list:
     """The outputs of every code cell of the notebook at `path`."""
     return [cell.outputs for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of that id is there and is more than an entry nobody has collected."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def leftovers(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*.part*")]
 
 
 def test_wrong_parameters_are_refused_by_name(notebook, tmp_path, capsys):
@@ -136,74 +107,6 @@ def test_a_batch_survives_its_failures_and_resumes(notebook, tmp_path, capsys, m
     nb.cells[-2].source += "\n1"
     nbformat.write(nb, job.notebook)
     assert not job.finished()
-
-
-SLEEPER = """
-import joblib, os, time
-def report(seconds):
-    with open("pids", "a") as file:
-        file.write(f"{os.getpid()}\\n")
-    time.sleep(seconds)
-report(0)
-if not os.path.exists("quick"):
-    joblib.Parallel(2)(joblib.delayed(report)(600) for _ in range(2))
-"""
-
-
-def wait_until(so, what: str) -> None:
-    """Wait until so() holds; five minutes are no limit on speed, but an end to hanging."""
-    end = time.monotonic() + 300
-    while not so():
-        assert time.monotonic() < end, f"never: {what}"
-        time.sleep(0.1)
-
-
-def heed_signals():
-    """Heed what a shell or nohup has background jobs ignore: the suite may be one."""
-    for name in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(name, signal.SIG_DFL)
-
-
-@pytest.fixture
-def running(notebook, tmp_path):
-    """A real `dagsvm-lab papers` on two notebooks that would sleep for long, with all its processes."""
-    notebook("01_good_one", TABLE, SLEEPER)
-    notebook("02_sleeper", SLEEPER)
-    command = [sys.executable, "-m", "dagsvm_lab", "papers", "--jobs", "2"]
-    command += ["--notebooks", f"{tmp_path / 'notebooks'}", "--out", f"{tmp_path / 'out'}"]
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    batch = subprocess.Popen(command, **pipes, cwd=project_root(), preexec_fn=heed_signals)
-    pids = tmp_path / "notebooks" / "pids"
-    wait_until(lambda: pids.exists() and len(pids.read_text().splitlines()) == 6, "two kernels with two workers each")
-    started = [int(pid) for pid in pids.read_text().split()]
-    assert len(set(started)) == 6 and all(map(is_alive, started))
-    yield batch, started
-    for pid in [batch.pid, *started]:
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
-
-
-def test_ctrl_c_leaves_no_process_and_no_half_result(running, tmp_path):
-    batch, started = running
-    batch.send_signal(signal.SIGINT)
-    _, said = batch.communicate(timeout=300)
-    assert batch.returncode == 130 and "--resume" in said and "Traceback" not in said
-    wait_until(lambda: not any(map(is_alive, started)), "kernels and workers are gone")
-    assert not leftovers(tmp_path) and not list(tmp_path.glob("out/0*.*"))
-
-
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGHUP", "SIGQUIT", "SIGTERM"])
-def test_nothing_outlives_a_batch_and_it_resumes(running, tmp_path, capsys, how):
-    batch, started = running
-    batch.send_signal(getattr(signal, how))
-    batch.communicate(timeout=300)
-    wait_until(lambda: not any(map(is_alive, started)), "kernels and workers are gone")
-    assert not list(tmp_path.glob("out/0*.*"))
-    if how == "SIGKILL":
-        (tmp_path / "notebooks" / "quick").touch()
-        assert papers(tmp_path, "--jobs", "2", "--resume") == 0
-        assert "2 finished" in capsys.readouterr().out
-        assert not leftovers(tmp_path)
 
 
 def test_parameters_are_never_dropped(notebook, tmp_path):
@@ -332,21 +235,6 @@ def test_an_output_folder_that_cannot_be_is_refused_in_one_sentence(notebook, tm
         assert code == 1 and len(said.err.splitlines()) == 1 and said.out == ""
 
 
-@pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1", "tcp://", "http://h:1", "tcp://127.0.0.1:9"])
-def test_a_scheduler_that_is_not_there_gets_one_sentence(notebook, tmp_path, capfd, address):
-    notebook("01_good_one", TABLE)
-    assert papers(tmp_path, "--scheduler", address) == 1
-    said = capfd.readouterr().err
-    assert address in said and len(said.splitlines()) == 1
-
-
-def test_without_dask_a_scheduler_gets_one_sentence(notebook, tmp_path, capsys, monkeypatch):
-    notebook("01_good_one", TABLE)
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert papers(tmp_path, "--scheduler", "tcp://127.0.0.1:8786") == 1
-    assert "dagsvm-lab[cluster]" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("name, value, named", [("profile", "fulll", "fulll"), ("no_such", 3, "no_such")])
 def test_plain_papermill_is_refused_what_the_notebook_does_not_know(notebook, tmp_path, name, value, named):
     import papermill
@@ -374,60 +262,6 @@ def test_outside_a_checkout_only_what_was_named_is_written(tmp_path):
         assert run.returncode == 2 and len(run.stderr.splitlines()) == 1 and "checkout" in run.stderr
     assert (stranger / "figures" / "scorecard.csv").read_text() == "theirs"
     assert sorted(p.name for p in stranger.rglob("*")) == ["figures", "pyproject.toml", "scorecard.csv"]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A Dask cluster of two worker processes on this machine."""
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
-        yield cluster
-
-
-def test_a_fit_spreads_its_machines_over_a_cluster(cluster):
-    import joblib
-    from distributed import Client
-
-    d = load("letter", scaled=True)
-    X, y = d.X_train[:12000], d.y_train[:12000]  # over 700 rows a machine: shorter ones stay here
-    here = DAGSVC(C=10, gamma=2.5).fit(X, y)
-    # with the rows on both workers, no task waits for the one that has them
-    with Client(cluster, set_as_default=True) as client, joblib.parallel_config(backend="dask", scatter=[X]):
-        there = DAGSVC(C=10, gamma=2.5, n_jobs=-1).fit(X, y)
-        done = client.run(lambda dask_worker: dask_worker.state.executed_count)
-    assert len(done) == 2 and all(done.values())
-    for name, array in here.machines_.to_arrays().items():
-        np.testing.assert_array_equal(array, there.machines_.to_arrays()[name], err_msg=name)
-
-
-def test_a_cluster_that_loses_a_worker_gives_the_same_results(cluster, notebook, tmp_path):
-    notebook("01_good_one", TABLE, "import time; open('started', 'a').write('x'); time.sleep(1)")
-    started = tmp_path / "notebooks" / "started"
-    grid = tmp_path / "grid.yaml"
-    grid.write_text("seed: [1, 2]\nrate: [0.25, 1e-3]\n")
-    assert papers(tmp_path, "--grid", str(grid), "--jobs", "2") == 0
-    here = {p.relative_to(tmp_path / "out"): p.read_bytes() for p in tmp_path.glob("out/*/*/sums.csv")}
-    assert len(here) == 4 and len(set(here.values())) == 4
-    assert Path("rate=0.001,seed=2/01_good/sums.csv") in here
-
-    there = tmp_path / "there"
-    started.unlink()
-    jobs = parameters.plan(parameters.notebooks((), tmp_path / "notebooks"), there, {}, parameters.grid_points(grid))
-    victim = cluster.workers[0].process.process.pid
-
-    def kill_when_both_are_busy() -> None:
-        while not (started.exists() and started.stat().st_size >= 2):
-            time.sleep(0.05)
-        os.kill(victim, signal.SIGKILL)
-
-    threading.Thread(target=kill_when_both_are_busy, daemon=True).start()
-    outcomes = runner.run_batch(jobs, scheduler=cluster.scheduler_address)
-    assert [outcome.status for outcome in outcomes] == ["finished"] * 4
-    assert started.stat().st_size == 5  # the one that was lost began again
-    assert {p.relative_to(there): p.read_bytes() for p in there.glob("*/*/sums.csv")} == here
-    runner.sweep(there)
-    assert not leftovers(there)
 
 
 def test_refresh_writes_a_clean_notebook_and_leaves_one_that_failed(notebook, tmp_path):
