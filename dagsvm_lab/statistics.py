@@ -138,11 +138,6 @@ def bayesian_signed_rank(
     return tuple((np.bincount(np.argmax(shares, axis=0), minlength=3) / draws).tolist())
 
 
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Exponent g of the power law y = c x^g that fits best on logarithmic axes."""
-    return slope_interval(x, y)[0]
-
-
 def slope_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
     """Exponent of the best power law and its limits by Student's t (infinite with two points).
 

@@ -1,5 +1,7 @@
 """DCSVM: the paper's tables and propositions, and every node by brute force."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -7,7 +9,7 @@ from sklearn.datasets import load_digits
 from dagsvm_lab import DCSVC
 from dagsvm_lab.machines import pair_code
 from dagsvm_lab.report.verdicts import published
-from dagsvm_lab.systems.dcsvm import dcsvm_graph, measures
+from dagsvm_lab.systems.dcsvm import dcsvm_graph
 
 FIGURE_2 = {  # a table in the style of Don and Iacob's Figure 2 that has the measures of their Tables 1 and 2;
     "1-2": "ijjjjj",  # by class 1, 2, 3, 5, 6, 7: always the first, always the second, or undecided
@@ -28,17 +30,26 @@ FIGURE_2 = {  # a table in the style of Don and Iacob's Figure 2 that has the me
 }
 
 
+def measures(table, classes, theta):
+    """Definitions 3 and 4, a class at a time: (i, j, purity, balance, score) of each machine between the classes."""
+    found = {}
+    for t, (i, j) in enumerate(combinations(range(table.shape[1]), 2)):
+        if i in classes and j in classes:
+            as_i, as_j = (sum(table[t, c, side] > theta for c in classes) for side in (0, 1))
+            k, own = len(classes), table[t, i, 0] + table[t, j, 1]
+            found[t] = i, j, as_i + as_j - k, min(k - as_i, k - as_j), own / 2
+    return found
+
+
 def test_dcsvm_measures_and_first_steps_as_printed():
     share = {"i": (1.0, 0.0), "j": (0.0, 1.0), "?": (0.6, 0.4)}
     table = np.array([[share[c] for c in row] for row in FIGURE_2.values()])
     names = np.array([1, 2, 3, 5, 6, 7])
     for number, classes in ((1, [0, 1, 2, 3, 4, 5]), (2, [0, 1, 2, 3])):
-        _, m = measures(table, np.array(classes), 0.0)
-        printed = published(f"don2018_table{number}")
-        assert [f"{names[a]}-{names[b]}" for a, b in zip(m["i"], m["j"], strict=True)] == printed["machine"].tolist()
-        assert m["purity"].tolist() == printed["purity_theta0"].tolist()
-        assert m["balance"].tolist() == printed["balance_theta0"].tolist()
-        assert (100 * m["score"]).tolist() == printed["score_pct"].tolist()
+        printed = published(f"don2018_table{number}")[["machine", "purity_theta0", "balance_theta0", "score_pct"]]
+        found = measures(table, classes, 0.0).values()
+        mine = [(f"{names[i]}-{names[j]}", p, b, 100 * s) for i, j, p, b, s in found]
+        assert mine == list(printed.itertuples(index=False, name=None))
     graph = dcsvm_graph(table, 0.0, "balance").grow()
     sets = [set(names[np.flatnonzero(p)]) for p in graph.possible]
     machines = list(FIGURE_2)
@@ -57,13 +68,13 @@ def test_every_node_of_dcsvm_asks_its_best_machine(k, theta, prefer):
     graph = dcsvm_graph(table, theta, prefer).grow()
     for node in np.flatnonzero(graph.machine >= 0):
         classes = np.flatnonzero(graph.possible[node])
-        machines, m = measures(table, classes, theta)
-        keys = [(p, -b, -s) if prefer == "balance" else (-s, p, -b)
-                for p, b, s in zip(m["purity"], m["balance"], m["score"].round(12), strict=True)]  # fmt: skip
-        best = keys.index(min(keys))
-        assert graph.machine[node] == machines[best]
-        i, j = m["i"][best], m["j"][best]
-        sides = (table[machines[best], classes] > theta).T
+        found = measures(table, classes, theta)
+        keys = {t: (p, -b, -s.round(12)) if prefer == "balance" else (-s.round(12), p, -b)
+                for t, (_, _, p, b, s) in found.items()}  # fmt: skip
+        best = min(keys, key=keys.get)
+        assert graph.machine[node] == best
+        i, j = found[best][:2]
+        sides = (table[best, classes] > theta).T
         as_i, as_j = ({*classes[side].tolist()} for side in sides)
         assert {*np.flatnonzero(graph.possible[graph.right[node]])} == as_i - {j} | {i}
         assert {*np.flatnonzero(graph.possible[graph.left[node]])} == as_j - {i} | {j}

@@ -128,14 +128,6 @@ def test_cells_that_chose_the_reading_are_fitted():
     assert set(judged["verdict"]) == {"reproduced", "fitted"}
 
 
-def test_eleven_tests_of_a_tenth_fit_and_ten_of_a_fifth_do_not():
-    table = readings.denominators(PRINTED).set_index("dataset")
-    assert table.loc["iris", "11 x 10 %"] == 165
-    assert set(table.index[table["fits"] == "no"]) == {"heart", "glass"}  # which lack one row
-    assert (table.loc[["heart", "glass"], "less one row"] == "yes").all()
-    assert (table["10 x 20 %"] == "yes").sum() <= 1 and "no" in set(table["11 x 20 %"])
-
-
 def test_e1071_scales_all_columns_or_none():
     X = np.array([[1.0, 5.0], [3.0, 5.0], [5.0, 5.0]])
     assert readings.e1071_scaled(X)[0] is X
@@ -153,13 +145,6 @@ def test_readings_are_those_the_prose_states():
     assert [readings.rows_of(r, "glass")[0].shape[1] for r in (WRITTEN, INFERRED)] == [9, 10]
     small = readings.rows_of(WRITTEN, "wine-quality", "quick")[1]
     assert len(small) <= 820 and np.unique(small, return_counts=True)[1].min() >= 3
-
-
-def test_a_set_that_is_not_here_has_an_empty_row(ideal):
-    table = readings.paper_layout(ideal["cost"].query("dataset == 'iris'"), WRITTEN, PRINTED)
-    assert table.columns.tolist() == [*PRINTED.columns, "n_test"] and table["dataset"].equals(PRINTED["dataset"])
-    assert table.iloc[1]["classes"] == 3 and table.iloc[1]["n_test"] == 1000
-    assert table.drop(index=1).drop(columns=["no", "dataset"]).isna().all(axis=None)
 
 
 @pytest.mark.parametrize("prefer", ["balance", "score"])

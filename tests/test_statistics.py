@@ -17,7 +17,6 @@ from dagsvm_lab.statistics import (
     rank_correlation,
     ranks,
     sign_interval,
-    slope,
     slope_interval,
 )
 
@@ -85,7 +84,7 @@ def test_slope_is_least_squares_on_logarithms():
     y = 2 * x**1.5 * np.exp(rng.normal(0, 0.1, 5))
     line = linregress(np.log(x), np.log(y))
     g, low, high = slope_interval(x, y)
-    assert slope(x, y) == g == pytest.approx(line.slope)
+    assert g == pytest.approx(line.slope)
     assert (high - low) / 2 == pytest.approx(3.182446 * line.stderr)
     assert slope_interval([1, 2], [1, 4]) == (2.0, -np.inf, np.inf)
 

@@ -1,9 +1,9 @@
-"""What several papers need: splits, timing, the published | recorded | fresh table."""
+"""What several papers need: splits, timing, and rules of their claims."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import t as student
 
 from ..report.claims import NotRecordedError, Outcome, three
-from ..report.verdicts import claim_verdict, compare
+from ..report.verdicts import claim_verdict
 from ..statistics import binomial_interval
 
 
@@ -53,31 +53,13 @@ def of(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return found
 
 
-def beside(
-    printed: pd.DataFrame,
-    recorded: pd.DataFrame | None,
-    fresh: pd.DataFrame | None,
-    keys: str | Sequence[str],
-    rules: Mapping[str, Sequence],
-) -> pd.DataFrame:
-    """A row a published number: keys, quantity, published, recorded (the last full run), fresh (this run), verdict.
-
-    The verdict judges the record; with no record yet, this run.
-    """
-    now = compare(printed, fresh, keys, rules)
-    then = now if recorded is None else compare(printed, recorded, keys, rules)
-    table = now.rename(columns={"measured": "fresh"}).drop(columns="verdict")
-    table.insert(len(table.columns) - 1, "recorded", np.nan if recorded is None else then["measured"])
-    return table.assign(verdict=then["verdict"])
-
-
 def most(holds: pd.Series | np.ndarray) -> Outcome:
     """Judge "in most cases": it holds in more than half of them."""
     text = f"{int(np.sum(holds))} of {len(holds)}"
     return Outcome(claim_verdict(bool(np.mean(holds) > 0.5)), text)
 
 
-def more_often(first: pd.Series, second: pd.Series) -> Outcome:
+def more_often(first: pd.Series | np.ndarray, second: pd.Series | np.ndarray) -> Outcome:
     """Judge "first > second" over cases by how often it is so: the interval of that share above 1/2, about it, below.
 
     Equal cases are left out.

@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from ..datasets import load
-from ..datasets.cards import card_of
 from ..report.claims import INFERRED, WRITTEN
 from .common import stratified_split
 
-PRINTED = (2.0, 1.0, 0.1, 0.01)  # thresholds of Tables 4 to 6, in per cent
 THRESHOLDS = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)
 
 
@@ -101,45 +97,6 @@ def e1071_scaled(X: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
     """X and the others as e1071's svm() scales them: standardised, or left alone if one column of X is constant."""
     width = X.std(axis=0, ddof=1)
     return tuple((A - X.mean(axis=0)) / width if (width > 0).all() else A for A in (X, *others))
-
-
-def paper_layout(cost: pd.DataFrame, reading: str, printed: pd.DataFrame) -> pd.DataFrame:
-    """Tables 3 to 6 in the paper's rows and columns, with the test rows; a set that is not here has no numbers."""
-    mine = cost[cost["reading"] == reading].set_index("dataset")
-    rows = []
-    for no, name in printed[["no", "dataset"]].itertuples(index=False):
-        row: dict[str, Any] = {"no": no, "dataset": name}
-        if name in mine.index:
-            here = mine.loc[[name]].set_index(["method", "threshold_pct"])
-            row |= {"classes": here["classes"].iloc[0], "n_test": here["n_test"].iloc[0]}
-            row |= {f"acc_{m}": here.loc[m, "accuracy_pct"].item() for m in ("builtin", "ovo")}
-            for short, column in {"acc": "accuracy_pct", "steps": "steps", "sv": "support_vectors"}.items():
-                row |= {f"{short}_{t:g}": here.loc[("dcsvm", t), column] for t in PRINTED}
-        rows.append(row)
-    table = pd.DataFrame(rows).reindex(columns=[*printed.columns, "n_test"]).round(2)
-    return table.astype({"classes": "Int64", "n_test": "Int64"})
-
-
-def denominators(printed: pd.DataFrame) -> pd.DataFrame:
-    """Whether all six printed accuracies of a set are fractions of eleven tests of a tenth, or tests of a fifth."""
-    accuracies = [c for c in printed if c.startswith("acc_")]
-    rows = []
-    for name, *values in printed[["dataset", *accuracies]].itertuples(index=False):
-        source = AS_INFERRED[name]
-        if source.sample or source.trials:
-            continue  # of so many rows nearly every printed number is a fraction
-        count = card_of(source.loader).rows
-        n = 6 * source.options["n_per_class"] if name == "artificial" else count.get(source.part) or sum(count.values())
-        pooled = 11 * ceil(n / 10)
-        fits = [_are_fractions(values, m) for m in (pooled, pooled - 1, 11 * ceil(n / 5), 10 * ceil(n / 5))]
-        rows.append((name, n, pooled, *("yes" if fit else "no" for fit in fits)))
-    columns = ["dataset", "rows", "11 x 10 %", "fits", "less one row", "11 x 20 %", "10 x 20 %"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _are_fractions(printed: Sequence[float], n: int) -> bool:
-    """Whether each printed per cent is some share of n rows, to its two decimals."""
-    return all(abs(round(p * n / 100) * 100 / n - p) < 0.005 + 1e-9 for p in printed)
 
 
 def walk(table: np.ndarray, f: np.ndarray, *, prefer: str, last: bool, delete: bool, theta: float) -> np.ndarray:

@@ -36,6 +36,11 @@ def by_set(t: Tables, name: str) -> pd.DataFrame:
     return t[name].query("dataset != 'average'").set_index("dataset")[list(SYSTEMS)]
 
 
+def on(table: str, rule: Callable[[pd.DataFrame], object]) -> Callable:
+    """Make the body of a claim from a rule over one table of the paper's shape."""
+    return lambda t: rule(by_set(t, table))
+
+
 def at_rate(rows: pd.DataFrame) -> Outcome:
     """Judge O(log2 n) by the path's exponent as a power of log2 n: 1 or less must lie in its interval."""
     g, low, high = slope_interval(rows["log2_n"], rows["mean_path"])
@@ -95,6 +100,7 @@ for _n, _rule in ((2, ("points", 0.2, 0.4)), (3, ("count",))):
 wang.cells("wang-table5", place="Table 5", published="wang2011_table5", table="table5", keys=["system"], columns=TIMES)
 
 
+# fmt: off
 # sections 1 and 2
 
 
@@ -109,29 +115,24 @@ def _unclassifiable(t: Tables) -> bool:
     return bool((left.drop(list(TREES)) > 0).all() and (left[list(TREES)] == 0).all())
 
 
-def _higher_accuracy(t: Tables) -> Outcome:
-    a = by_set(t, "table2")
-    return more_often(pd.concat([a.ppsvm_oao, a.ppsvm_oaa]), pd.concat([a.svm_oao, a.svm_oaa]))
-
-
 says("pairs", "Section 1", "One-against-one holds n(n-1)/2 machines, one-against-all n.", _pairs, kind="definition")
 says("path-dag", "Section 1", "A DAGSVM asks n-1 machines for one classification.",
-     lambda t: bool(path(t, "dagsvm").eval("mean_path == n_classes - 1").all()), kind="definition")  # fmt: skip
+     lambda t: bool(path(t, "dagsvm").eval("mean_path == n_classes - 1").all()), kind="definition")
 says("unclassifiable", "Sections 1, 2", "Votes and largest outputs leave regions unclassified, trees none.",
-     _unclassifiable)  # fmt: skip
+     _unclassifiable)
 says("bayes", "Section 2", "A posterior machine agrees with the Bayes classifier more often (made data, points).",
-     lambda t: mean_above(t["bayes"].eval("posterior_pct - ordinary_pct")))  # fmt: skip
+     lambda t: mean_above(t["bayes"].eval("posterior_pct - ordinary_pct")))
 says("higher-accuracy", "Section 2", "Posterior machines are more accurate than ordinary ones (both votes, 4 sets).",
-     _higher_accuracy)  # fmt: skip
+     on("table2", lambda a: more_often(a[["ppsvm_oao", "ppsvm_oaa"]].to_numpy(), a[["svm_oao", "svm_oaa"]].to_numpy())))
 for _name, _text, _of in (
     ("noise", "posterior machines are more accurate than ordinary ones", ("accuracy_pct", "posterior")),
     ("noise-loss", "posterior machines lose less accuracy than ordinary ones", ("loss_points", "ordinary")),
     ("noise-svs", "posterior machines store fewer support vectors than ordinary ones", ("support_vectors", "ordinary")),
 ):
     says(_name, "Section 2", f"With flipped labels {_text} (C and gamma of clean labels).",
-         lambda t, of=_of: noise(t, "blind", *of), lambda t, of=_of: noise(t, "inferred", *of))  # fmt: skip
+         lambda t, of=_of: noise(t, "blind", *of), lambda t, of=_of: noise(t, "inferred", *of))
 says("noise-chosen", "Section 2", "With flipped labels posterior machines are more accurate, C chosen anew for both.",
-     lambda t: noise(t, "anew", "accuracy_pct", "posterior"))  # fmt: skip
+     lambda t: noise(t, "anew", "accuracy_pct", "posterior"))
 
 
 # section 3
@@ -154,11 +155,6 @@ def _fisher_measure(t: Tables) -> Outcome:
     return mean_above(-r)
 
 
-def _best_case(t: Tables) -> bool:
-    m = by_set(t, "table4")
-    return bool((m[list(TREES)].min(axis=1) == m.svm_oaa - 1).any())
-
-
 def _widths(t: Tables):
     """Trees of c-BTS by the width of their band, a group a data set."""
     return t["band"].query("system == 'svm_cbts'").sort_values("band").groupby("dataset")
@@ -170,16 +166,16 @@ def _band_accuracy(t: Tables) -> pd.Series:
 
 
 says("layers", "Eq. 3", "The tree's error follows from its layers' as if independent (predicted over measured).",
-     lambda t: t["layers"].eval("predicted_error_pct / measured_error_pct").mean(), published=1)  # fmt: skip
+     lambda t: t["layers"].eval("predicted_error_pct / measured_error_pct").mean(), published=1)
 says("eq3-root", "Section 3", "By Eq. 3, accuracy is the higher the closer to the root the errors occur.", _eq3_root)
-says(
-    "top-pair", "Section 3", "Parting the most separable pair first is the most accurate rule, on most sets.", _top_pair
-)
+says("top-pair", "Section 3", "Parting the most separable pair first is the most accurate rule, on most sets.",
+     _top_pair)
 says("fisher-measure", "Eq. 4",
      "The larger a pair's Fisher ratio, the fewer errors its machine makes (rank correlation).",
-     _fisher_measure)  # fmt: skip
-says("best-case", "Section 3.2", "In the best case a tree has n-1 machines (reached on some set).", _best_case,
-     lambda t: bool(t["retrained"].query("share == 0.5").eval("machines == n_classes - 1").all()))  # fmt: skip
+     _fisher_measure)
+says("best-case", "Section 3.2", "In the best case a tree has n-1 machines (reached on some set).",
+     on("table4", lambda m: bool((m[list(TREES)].min(axis=1) == m.svm_oaa - 1).any())),
+     lambda t: bool(t["retrained"].query("share == 0.5").eval("machines == n_classes - 1").all()))
 for _id, _tree, _name, _length, _column in (
     ("cbts", "svm_cbts", "c-BTS", "log_{4/3}((n+3)/4)", "log43"),
     ("bt", "btppsvm", "BTPPSVM", "log2 n", "log2_n"),
@@ -187,42 +183,23 @@ for _id, _tree, _name, _length, _column in (
     _body = lambda t, tree=_tree, column=_column: (path(t, tree)["mean_path"] / path(t, tree)[column]).mean()  # noqa: E731
     says(f"path-{_id}", "Sections 1, 3.2",
          f"{_name} asks {_length} machines on average (measured over that, mean over n).", _body,
-         lambda t, body=_body, tree=f"{_name}, retrained": body(t, tree), published=1)  # fmt: skip
+         lambda t, body=_body, tree=f"{_name}, retrained": body(t, tree), published=1)
 for _source, _what in (("letter", "Letter's letters"), ("mnist", "MNIST's digits"), ("made", "100 made classes")):
     _text = f"BTPPSVM's path grows as O(log2 n): its exponent in log2 n is at most 1 (up to all of {_what})."
     says(f"growth-{_source}", "Section 3.2", _text, lambda t, source=_source: at_rate(path(t, "btppsvm", source)),
-         lambda t, source=_source: at_rate(path(t, "BTPPSVM, retrained", source)))  # fmt: skip
+         lambda t, source=_source: at_rate(path(t, "BTPPSVM, retrained", source)))
 says("band-machines", "Section 3.2", "A larger reassignment threshold raises the number of machines.",
-     lambda t: _widths(t)["machines"].last() > _widths(t)["machines"].first())  # fmt: skip
+     lambda t: _widths(t)["machines"].last() > _widths(t)["machines"].first())
 says("band-accuracy", "Section 3.2", "A larger threshold brings no significant gain in accuracy (McNemar, each set).",
-     _band_accuracy)  # fmt: skip
+     _band_accuracy)
 
 
 # section 4
 
 
-def _comparable(t: Tables) -> pd.Series:
-    a = by_set(t, "table2")
-    return a.btppsvm >= a.max(axis=1) - 0.5
-
-
 def _second(t: Tables) -> bool:
     a = by_set(t, "table2").mean()
     return bool(a.ppsvm_oao > a.btppsvm and (a.btppsvm >= a.drop(["btppsvm", "ppsvm_oao"]) - 0.005).all())
-
-
-def _oao_best(t: Tables) -> Outcome:
-    a = by_set(t, "table2")
-    return most(a[["svm_oao", "ppsvm_oao"]].max(axis=1) >= a.max(axis=1))
-
-
-def _posterior_fewer_svs(t: Tables) -> pd.Series:
-    return by_set(t, "table3").eval("ppsvm_oao < svm_oao and ppsvm_oaa < svm_oaa and btppsvm < svm_cbts")
-
-
-def _fewest_svs(t: Tables) -> pd.Series:
-    s = by_set(t, "table3")
-    return s.btppsvm < s.drop(columns="btppsvm").min(axis=1)
 
 
 def _fewer_than_oao(t: Tables) -> pd.Series:
@@ -236,45 +213,43 @@ def _least_work(t: Tables) -> bool:
     return bool(work["btppsvm"] < work.drop("btppsvm").min())
 
 
-says("comparable", "Abstract", "BTPPSVM's accuracy is at most half a point below the best system's.", _comparable)
+says("comparable", "Abstract", "BTPPSVM's accuracy is at most half a point below the best system's.",
+     on("table2", lambda a: a.btppsvm >= a.max(axis=1) - 0.5))
 says("second", "Section 4",
      "BTPPSVM ranks second of six in mean accuracy, behind posterior one-against-one (ties count).",
-     _second)  # fmt: skip
+     _second)
 says("equals-oao", "Section 4", "In the mean BTPPSVM is as accurate as ordinary one-against-one (points apart).",
-     lambda t: by_set(t, "table2").eval("btppsvm - svm_oao").mean(), published=0,
-     rule=("points", 0.05, 0.25))  # fmt: skip
+     on("table2", lambda a: a.eval("btppsvm - svm_oao").mean()), published=0, rule=("points", 0.05, 0.25))
 says("above-cbts", "Section 4", "In the mean BTPPSVM is about 0.1 points more accurate than c-BTS.",
-     lambda t: by_set(t, "table2").eval("btppsvm - svm_cbts").mean(), published=0.1,
-     rule=("points", 0.1, 0.2))  # fmt: skip
+     on("table2", lambda a: a.eval("btppsvm - svm_cbts").mean()), published=0.1, rule=("points", 0.1, 0.2))
 says("oao-best", "Section 4", "In general one-against-one is the most accurate: on most sets one of its forms leads.",
-     _oao_best)  # fmt: skip
+     on("table2", lambda a: most(a[["svm_oao", "ppsvm_oao"]].max(axis=1) >= a.max(axis=1))))
 says("posterior-fewer-svs", "Section 4",
-     "Each system stores fewer support vectors with posterior labels, on every set.", _posterior_fewer_svs)  # fmt: skip
-says("fewest-svs", "Table 3", "BTPPSVM stores the fewest support vectors of the six on every set.", _fewest_svs)
+     "Each system stores fewer support vectors with posterior labels, on every set.",
+     on("table3", lambda s: s.eval("ppsvm_oao < svm_oao and ppsvm_oaa < svm_oaa and btppsvm < svm_cbts")))
+says("fewest-svs", "Table 3", "BTPPSVM stores the fewest support vectors of the six on every set.",
+     on("table3", lambda s: s.btppsvm < s.drop(columns="btppsvm").min(axis=1)))
 for _other, _name, _share in (("svm_oao", "ordinary", 60), ("ppsvm_oao", "posterior", 78)):
     _body = lambda t, table="table3", other=_other: (lambda s: 100 * s.btppsvm / s[other])(by_set(t, table).mean())  # noqa: E731
     says(f"svs-{_share}", "Section 4",
          f"BTPPSVM stores {_share} % of the support vectors of {_name} one-against-one (means).", _body,
-         lambda t, body=_body: body(t, "table3_inferred"), published=_share)  # fmt: skip
+         lambda t, body=_body: body(t, "table3_inferred"), published=_share)
 says("fewer-than-oao", "Section 4", "For one answer both trees ask less than half of one-against-one's machines.",
-     _fewer_than_oao)  # fmt: skip
+     _fewer_than_oao)
 says("fewer-than-cbts", "Section 4", "By the Fisher ratio BTPPSVM holds fewer machines than c-BTS, in most cases.",
-     lambda t: most(by_set(t, "table4").eval("btppsvm < svm_cbts")))  # fmt: skip
+     on("table4", lambda m: most(m.eval("btppsvm < svm_cbts"))))
 for _name, _other, _share in (("48", "ppsvm_oao", 48.5), ("19", "ppsvm_oaa", 18.9), ("50", "svm_oao", 50.4),
                               ("48-oaa", "svm_oaa", 47.7), ("57", "svm_cbts", 57.1)):  # fmt: skip
     says(f"saves-{_name}", "Section 4", f"BTPPSVM saves {_share} % of {_other}'s test time on Letter.",
-         lambda t, other=_other: saved(t, other))  # fmt: skip
+         lambda t, other=_other: saved(t, other))
 for _name, _column in (("test", "test_s"), ("training", "train_s")):
     says(f"shortest-{_name}", "Table 5", f"BTPPSVM has the shortest {_name} time of the six on Letter.",
-         lambda t, column=_column: Outcome(v.OTHER_MACHINE, f"rank {int(rank(t, column))} of 6"))  # fmt: skip
-says(
-    "least-work", "Section 4", "BTPPSVM computes the fewest kernel values of the six for a row of Letter.", _least_work
-)
-for _name, _column, _text in (
-    ("error", "error_pct", "test error"),
-    ("svs", "support_vectors", "number of support vectors"),
-):
+         lambda t, column=_column: Outcome(v.OTHER_MACHINE, f"rank {int(rank(t, column))} of 6"))
+says("least-work", "Section 4", "BTPPSVM computes the fewest kernel values of the six for a row of Letter.",
+     _least_work)
+for _name, _column, _text in (("error", "error_pct", "test error"),
+                              ("svs", "support_vectors", "number of support vectors")):
     says(f"k-{_name}", "Figure 1", f"On Letter the {_text} falls as k grows from 1 to 11.",
-         lambda t, column=_column: falls(t, column, "dataset == 'letter'"))  # fmt: skip
+         lambda t, column=_column: falls(t, column, "dataset == 'letter'"))
     says(f"k-{_name}-others", "Section 4", f"On the other three sets the {_text} falls from k = 1 to 11, too.",
-         lambda t, column=_column: falls(t, column, "dataset != 'letter'"))  # fmt: skip
+         lambda t, column=_column: falls(t, column, "dataset != 'letter'"))

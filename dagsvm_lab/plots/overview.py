@@ -1,4 +1,4 @@
-"""Systems by accuracy and cost, ranks as a Nemenyi diagram, and the picture of the whole idea (README, tour)."""
+"""Systems by accuracy and cost, and ranks as a Nemenyi diagram."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.text import Text
 
-from ..graphs import DecisionGraph
 from ..statistics import Ranks, cliques, front
-from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, figure
-from .graphs import edges, layout, way
+from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
 COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": RED, "codes": PINK, "direct": SKY,
            "peer": "black", "conformal": "#222222"}  # fmt: skip
@@ -36,35 +34,6 @@ NAMES = Names({
 NAMES |= {f"ta type {k}": f"T-A type {k}" for k in range(1, 5)}
 AXES = {"kernel_evaluations": "kernel evaluations a row", "binary_decisions": "decisions a row",
         "size_kparameters": "size (thousand parameters)", "train_s": "seconds to train"}  # fmt: skip
-
-
-def idea(graph: DecisionGraph, path: np.ndarray, image: np.ndarray, names, code: np.ndarray, table: pd.DataFrame):
-    """Figure of the idea: one digit's way through the DDAG, and all systems by accuracy and cost.
-
-    Drawn for a narrow page: only nodes on the way and leaves are named.
-    """
-    fig, (top, bottom) = figure(2, 1, size=(6.0, 9.2), height_ratios=(1.25, 1))
-    place, met = layout(graph), way(graph, path)
-    edges(graph, top, place, met)
-    for k in range(graph.n_nodes):
-        m, on_way = graph.machine[k], k in met
-        if m < 0 or on_way:
-            text = names[graph.label[k]] if m < 0 else " or ".join(names[c] for c in np.flatnonzero(code[m]))
-            box = dict(boxstyle="round", fc="#dbe9f6" if m < 0 else "white", ec=RED if on_way else "0.5", lw=1.5)
-            text += "?" if m >= 0 else ""
-            top.text(*place[k], text, ha="center", va="center", fontsize=11, zorder=3, bbox=box)
-        else:
-            top.plot(*place[k], "o", color="0.75", ms=6, zorder=2)
-    inset = top.inset_axes((0.0, 0.72, 0.24, 0.26), anchor="NW")
-    inset.imshow(image, cmap="Greys")
-    inset.set(xticks=[], yticks=[])
-    inset.spines[:].set(visible=True, color=RED, lw=1.6)
-    top.set_axis_off()
-    top.set_title(f"A digit meets {len(met) - 1} of {len(code)} machines on its way", fontsize=12)
-    bottom.set_xlim(0, 1.12 * table["kernel_evaluations"].max())
-    bottom.set_title("The same machines, asked in many ways; and one machine a class", fontsize=12)
-    cloud(bottom, table, "kernel_evaluations", "accuracy_pct", size=9.5)
-    return fig
 
 
 def cloud(ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, size: float = 7) -> None:

@@ -19,23 +19,6 @@ from ..graphs import Cost, DecisionGraph, costs
 from .base import BankClassifier, Sample
 
 CELLS = 1_000_000  # states x machines compared at once: some tens of MB
-MEASURES = np.dtype([("i", int), ("j", int), ("purity", int), ("balance", int), ("score", float)])
-
-
-def measures(table: np.ndarray, classes: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-    """Machines between the given classes, and their (i, j, purity, balance, score) within those classes."""
-    n = table.shape[1]
-    i, j = np.triu_indices(n, 1)
-    machines = np.flatnonzero(np.isin(i, classes) & np.isin(j, classes))
-    chi = table[np.ix_(machines, classes)] > threshold  # chi_theta(C_ij(l, i)), chi_theta(C_ij(l, j))
-    k = len(classes)
-    out = np.zeros(len(machines), dtype=MEASURES)
-    out["i"], out["j"] = i[machines], j[machines]
-    out["purity"] = chi.sum(axis=(1, 2)) - k
-    out["balance"] = (k - chi.sum(axis=1)).min(axis=1)
-    own = table[machines, i[machines], 0] + table[machines, j[machines], 1]
-    out["score"] = own / 2
-    return machines, out
 
 
 def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGraph:
