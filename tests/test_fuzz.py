@@ -60,6 +60,12 @@ def test_any_parameter_is_taken_or_refused(make, data):
     assert outcome(est, X, Y) in ("answered", "refused")
 
 
+@pytest.mark.parametrize("cache_size", [np.int8(3), 3.4e302])
+def test_sizes_that_overflow_when_multiplied_are_taken(cache_size):  # found by `make fuzz`
+    for make in EVERY:
+        assert outcome(make(cache_size=cache_size, max_iter=np.int8(100)), X, Y) == "answered"
+
+
 @settings(max_examples=100)
 @given(st.sampled_from(EVERY), st.integers(0, 10**6),
        st.sampled_from(["asymmetric", "no kernel", "low rank", "zero", "huge", "tiny", "not finite", "wide", "tall"]),

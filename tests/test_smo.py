@@ -135,8 +135,15 @@ def test_alphas_do_not_pass_their_bounds_by_rounding():
 BOUNDED = np.array([[1.304], [0.947], [-0.704], [-1.265], [-0.623], [0.041]]), np.array([1.0, -1, 1, 1, -1, -1])
 
 
+# found by `make fuzz`: a few steps before the end, none lowers the objective beyond its rounding
+LARGE = np.tile([[3.46, 3.68], [-3.59, -2.96], [3.87, 5.37], [3.33, 4.35],
+                 [-3.10, -3.91], [-4.74, -4.92], [-4.46, -3.78], [-5.01, -4.21]], (2, 1))  # fmt: skip
+STALLED = LARGE, np.array([1.0, -1, 1, 1, -1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1])
+
+
 @given(problems(), st.floats(1e-9, 1.0))
 @example((*BOUNDED, 0.1, Kernel("linear")), 0.99999)
+@example((*STALLED, 1e3, Kernel("poly", 0.5, 3, 1.0)), 1.0)
 @settings(max_examples=50, deadline=None)
 def test_soft_labels_near_zero(problem, least):
     X, y, C, kernel = problem

@@ -18,6 +18,7 @@ from .dual import Dual, build, matrix, measure, problem, product, warn
 from .steps import lean
 
 EXACT = 400  # rows; beyond, a system of all free rows costs more than the steps that it saves
+ROUNDING = 1e-12  # difference of two objectives over their size that says nothing
 ROOM = 1 << 25  # values of rows of H kept by one dual
 
 
@@ -81,7 +82,7 @@ def smo(K: np.ndarray, s, p, u, tol: float, max_iter: int = -1) -> Dual:
         if stop <= 0.9 * tol:  # the rows left are solved: unshrink, and judge every row afresh
             v = s * p - product(K, beta)
             last, objective = objective, -0.5 * float(beta @ (v + s * p))
-            stalled = 0 if objective < last - 1e-12 * abs(objective) else stalled + 1
+            stalled = 0 if objective < last - ROUNDING * abs(objective) else stalled + 1
             active, stop = everything, np.inf
             continue
         if stop < np.inf:
@@ -121,13 +122,21 @@ def patience(n: int) -> float:
 
 
 def settle(K: np.ndarray, s, p, u, beta) -> np.ndarray:
-    """beta finished in its free variables by linear systems, or solved exactly where those go round in circles."""
+    """beta finished in its free variables by linear systems, or solved exactly where those go round in circles.
+
+    Of points whose objectives differ by rounding alone, that with the least violation is taken.
+    """
     from .qp import solve_qp
 
-    alphas = [s * beta, finish(K, s, p, u, s * beta)]
-    if measure(product(K, s * alphas[1]), s, p, u, alphas[1]).kkt_violation > 1e-9 * np.abs(p).max():
+    def judged(alpha):
+        return measure(product(K, s * alpha), s, p, u, alpha), alpha
+
+    found = [judged(s * beta), judged(finish(K, s, p, u, s * beta))]
+    if found[1][0].kkt_violation > 1e-9 * np.abs(p).max():
         try:
-            alphas.append(solve_qp(K, s, linear=p, upper=u).alpha)
+            found.append(judged(solve_qp(K, s, linear=p, upper=u).alpha))
         except (ValueError, ArithmeticError):  # K is not positive semidefinite
             pass
-    return s * min(alphas, key=lambda a: measure(product(K, s * a), s, p, u, a).objective)
+    least = min(c.objective for c, _ in found)
+    best = [(c, alpha) for c, alpha in found if c.objective <= least + ROUNDING * abs(least)]
+    return s * min(best, key=lambda one: one[0].kkt_violation)[1]

@@ -144,9 +144,13 @@ class State:
         least = 1e-6 if self.rows.dtype == np.float32 else 1e-12
         self.stalled = 0 if objective < self.best - least * abs(objective) else self.stalled + 1
         self.best = min(self.best, objective)
-        return (
-            self.violation <= tol or self.steps >= self.limit or (self.stalled > 3 and self.stop <= max(tol, self.aim))
-        )
+        if self.violation <= tol or self.steps >= self.limit:
+            return True
+        stuck = self.stalled > 3 and self.stop <= max(tol, self.aim)
+        if stuck and self.hard < np.inf and self.rows.dtype == np.float64:
+            self.hard = self.steps  # no more patience: `lose_patience` finishes what steps cannot
+            return False
+        return stuck
 
     def near(self) -> np.ndarray:
         """Rows at which float64 may find a violation that float32 did not: not those far on their right side."""

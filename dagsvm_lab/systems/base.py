@@ -92,7 +92,7 @@ class BankClassifier(KernelClassifier):
 
     def _train_grid(self, sample: Sample, code: np.ndarray, grid: list, Cs: list, **special) -> list[list[Bank]]:
         """The machines of `code`, trained on `sample`, for every kernel of `grid` and every C, which rise."""
-        settings = {name: getattr(self, name) for name in SETTINGS} | {"weight": sample.weight}
+        settings = self._settings(SETTINGS) | {"weight": sample.weight}
         return train_grid(sample.X, sample.codes, code, grid, Cs, **(settings | special))
 
     def _labels_kind(self) -> str | None:

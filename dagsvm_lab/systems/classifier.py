@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,6 +18,8 @@ from ..kernels import Kernel, resolve
 from ..machines import Bank
 from .declared import Declared, Finite, Limit, Natural, Positive, Verbosity
 from .stored import Stored
+
+MOST = 1e9  # MB of kernel cache: a larger one is one of that size
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,12 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
     def _kernel(self, X: np.ndarray, repeats: np.ndarray | None) -> Kernel:
         """The kernel to train with; gamma="scale" counts a row as often as its sample weight says."""
         return resolve(self.kernel, self.gamma, self.degree, self.coef0, X, repeats)
+
+    def _settings(self, names: Iterable[str]) -> dict[str, Any]:
+        """These parameters for a solver: as Python's own numbers, whose sums and products do not overflow."""
+        values = {name: getattr(self, name) for name in names}
+        values["cache_size"] = min(float(self.cache_size), MOST)
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
 
     def _rows(self, X) -> np.ndarray:
         """The checked rows of X; an array that is as it must be passes at a tenth of scikit-learn's price."""

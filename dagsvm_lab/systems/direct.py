@@ -45,8 +45,8 @@ class DirectClassifier(KernelClassifier):
         elif len(codes) <= SMALL and len(codes) * n_classes <= CELLS and self.max_iter < 0:
             dual = solve_exactly(block, codes, n_classes, C, self._loss, self.verbose)
         else:
-            settings = dict(cache_size=self.cache_size, max_iter=self.max_iter, verbose=self.verbose)
-            dual = solve_direct(block, codes, n_classes, C, self._loss, self.tol, **settings)
+            settings = self._settings(("tol", "cache_size", "max_iter", "verbose"))
+            dual = solve_direct(block, codes, n_classes, C, self._loss, **settings)
         stats = {name: np.full(n_classes, getattr(dual, name)) for name in STATS if name != "bias"}
         more = dict(code=rest_code(n_classes), kernels=None, C=np.full(n_classes, float(self.C)), labels="direct")
         coef = sparse.csr_matrix(dual.coef.T)
