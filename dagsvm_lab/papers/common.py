@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,20 @@ from scipy.stats import t as student
 from ..report.claims import NotRecordedError, Outcome, three
 from ..report.verdicts import claim_verdict
 from ..statistics import binomial_interval
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test rows of a data set, each input in [-1, 1] on the training rows."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    rule: str = ""  # how the rows were parted, from which seed
+    seed: int = 0
+    class_names: tuple[str, ...] = ()  # where y holds class indices
 
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:

@@ -56,9 +56,14 @@ def wide(t: Tables, reading: str, column: str) -> pd.DataFrame:
     return rows.assign(name=names).pivot(index="dataset", columns="name", values=column)
 
 
+def asked(t: Tables, reading: str, method: str) -> pd.DataFrame:
+    """Select a method's rows of `cost`."""
+    return t["cost"].query("reading == @reading and method == @method")
+
+
 def curve(t: Tables, reading: str, name: str, column: str) -> pd.Series:
     """A column of `cost` for DCSVM on one set, by threshold in per cent."""
-    rows = t["cost"].query("reading == @reading and dataset == @name and method == 'dcsvm'")
+    rows = asked(t, reading, "dcsvm").query("dataset == @name")
     if rows.empty:
         raise NotRecordedError(f"{name} was not at hand")
     return rows.set_index("threshold_pct")[column].sort_index()
@@ -111,33 +116,24 @@ def shapes(t: Tables, reading: str, column: str) -> pd.Series:
     return table["score"] - table["balance"]
 
 
+# fmt: off
 # ------------------------------------------------------------------------------------------------ sections 1 to 3
 don.uncheckable("don-artificial", "Figure 1", "Machine 1-2 separates classes 4 and 6, nearly 5, and halves 3.",
-                "the points are not published; ours are made to look so")  # fmt: skip
+                "the points are not published; ours are made to look so")
 
 
-@don.by_definition("don-depth", place="Proposition 1", text="The tree is at most k - 1 deep.")
-def _(t):
-    return t["depth"].query("case == 'any'").eval("depth <= n_classes - 1")
-
-
-@don.by_definition("don-depth-halving", place="Proposition 2", text="Where machines halve: at most ceil(log2 k) deep.")
-def _(t):
-    return t["depth"].query("case == 'halving'").eval("2.0 ** (depth - 1) < n_classes")
-
-
-def _asked(t: Tables, reading: str, method: str) -> pd.Series:
-    return t["cost"].query("reading == @reading and method == @method")
-
-
+don.by_definition("don-depth", place="Proposition 1", text="The tree is at most k - 1 deep.")(
+    lambda t: t["depth"].query("case == 'any'").eval("depth <= n_classes - 1"))
+don.by_definition("don-depth-halving", place="Proposition 2", text="Where machines halve: at most ceil(log2 k) deep.")(
+    lambda t: t["depth"].query("case == 'halving'").eval("2.0 ** (depth - 1) < n_classes"))
 both("don-machines", "section 2.3", "One-versus-one asks k(k-1)/2 machines.", kind="definition",
-     rule=lambda t, r: _asked(t, r, "ovo").eval("steps == classes * (classes - 1) / 2"))  # fmt: skip
+     rule=lambda t, r: asked(t, r, "ovo").eval("steps == classes * (classes - 1) / 2"))
 both("don-dag-steps", "section 2.3", "DAGSVM asks exactly k - 1 machines.", kind="definition",
-     rule=lambda t, r: _asked(t, r, "dagsvm").eval("steps == classes - 1"))  # fmt: skip
+     rule=lambda t, r: asked(t, r, "dagsvm").eval("steps == classes - 1"))
 both("don-bushier", "section 3.1", "Score first may give bushier trees (more nodes, on some set).",
-     lambda t, r: some(shapes(t, r, "nodes") > 0))  # fmt: skip
+     lambda t, r: some(shapes(t, r, "nodes") > 0))
 both("don-balance-speed", "section 3.1", "Purity and balance first favours the speed of decisions.",
-     lambda t, r: mostly(shapes(t, r, "steps")))  # fmt: skip
+     lambda t, r: mostly(shapes(t, r, "steps")))
 
 for _id, _column, _value, _place, _text in (
     ("likelihood", "c16_of_2", 91.8, "Figure 2", "Machine 1-6 calls 91.8 % of Glass's class 2 a 1."),
@@ -150,7 +146,7 @@ for _id, _column, _value, _place, _text in (
     ("separated", "decided", 58, "section 4.3", "At theta 2 % Glass's table has 58 decided cells."),
 ):
     both(f"don-{_id}", _place, _text, published=_value, rule=lambda t, r, column=_column, value=_value:
-         held(t["glass_draws"].query("reading == @r")[column], value, decimals([value])))  # fmt: skip
+         held(t["glass_draws"].query("reading == @r")[column], value, decimals([value])))
 
 
 def _root(t: Tables, reading: str) -> Outcome:
@@ -160,7 +156,7 @@ def _root(t: Tables, reading: str) -> Outcome:
 
 both("don-root", "section 3.2", "Machine 5-6 is the root of Glass's tree.", _root)
 don.claim("don-72", place="section 4.3", text="58 of the 15 x 6 cells are 72.5 %.", published=72.5,
-          rule=("exact",))(lambda t: 100 * 58 / (15 * 6))  # fmt: skip
+          rule=("exact",))(lambda t: 100 * 58 / (15 * 6))
 
 
 # ------------------------------------------------------------------------------------------------ sections 4.1, 4.2
@@ -187,21 +183,21 @@ def _easy(t: Tables, reading: str) -> pd.Series:
 both("don-no-difference", "section 4.1", "Built-in, one-versus-one and DCSVM do not differ significantly.", _alike)
 both("don-no-difference-printed", "Table 4", "The same, of the accuracies that the paper prints.", _alike_in_print)
 both("don-accuracy-kept", "section 4.2", "DCSVM (.01 %) is nowhere less accurate than one-versus-one.",
-     lambda t, r: gain(t, r, "dcsvm", "ovo")["high"] >= 0)  # fmt: skip
+     lambda t, r: gain(t, r, "dcsvm", "ovo")["high"] >= 0)
 both("don-easy-sets", "Table 4", "On Iris and Wine all methods and thresholds are equally accurate.", _easy)
 both("don-fewer-decisions", "section 4.2", "DCSVM takes fewer decisions than one-versus-one, each set.",
-     lambda t, r: wide(t, r, "steps").eval("`0.01` < ovo"))  # fmt: skip
+     lambda t, r: wide(t, r, "steps").eval("`0.01` < ovo"))
 both("don-fewer-evaluations", "section 4.2", "DCSVM meets fewer support vectors (summed), each set.",
-     lambda t, r: wide(t, r, "support_vectors").eval("`0.01` < ovo"))  # fmt: skip
+     lambda t, r: wide(t, r, "support_vectors").eval("`0.01` < ovo"))
 both("don-svs-steps", "section 4.2", "Support vectors follow the number of steps (ranks of what is saved).",
-     lambda t, r: ranked(*(wide(t, r, c).eval("`0.01` / ovo") for c in ("support_vectors", "steps"))))  # fmt: skip
+     lambda t, r: ranked(*(wide(t, r, c).eval("`0.01` / ovo") for c in ("support_vectors", "steps"))))
 don.claim("don-faster", place="Figure 7", text="DCSVM predicts a row faster than one-versus-one, each set.")(
-    lambda t: t["times"].set_index("dataset").eval("dcsvm < ovo"))  # fmt: skip
+    lambda t: t["times"].set_index("dataset").eval("dcsvm < ovo"))
 
 
 # ------------------------------------------------------------------------------------------------ section 4.3
 def _below(t: Tables, reading: str) -> pd.Series:
-    rows = t["cost"].query("reading == @reading and method == 'dcsvm' and threshold_pct in [2, 1, .1, .01]")
+    rows = asked(t, reading, "dcsvm").query("threshold_pct in [2, 1, .1, .01]")
     return (rows["steps"] < rows["classes"] - 1 - 1e-9).groupby(rows["dataset"]).all()
 
 
@@ -211,48 +207,45 @@ def _steady(t: Tables, reading: str) -> bool:
 
 
 both("don-larger-better", "section 4.3", "The larger the threshold, the better the accuracy, in general.",
-     lambda t, r: mostly(wide(t, r, "accuracy_pct").eval("`2` - `0.01`")))  # fmt: skip
+     lambda t, r: mostly(wide(t, r, "accuracy_pct").eval("`2` - `0.01`")))
 don.claim("don-larger-better-printed", place="Table 4", text="The same, of the accuracies that the paper prints.")(
-    lambda t: mostly(PRINTED["acc_2"] - PRINTED["acc_0.01"]))  # fmt: skip
+    lambda t: mostly(PRINTED["acc_2"] - PRINTED["acc_0.01"]))
 both("don-threshold-accuracy", "section 1", "A higher threshold possibly sacrifices accuracy (on some set).",
-     lambda t, r: some(gain(t, r, "dcsvm_2", "dcsvm")["high"] < 0))  # fmt: skip
+     lambda t, r: some(gain(t, r, "dcsvm_2", "dcsvm")["high"] < 0))
 both("don-threshold-steps", "section 4.3", "A larger threshold may increase speed (fewer steps, some set).",
-     lambda t, r: some(wide(t, r, "steps").eval("`2` < `0.01` - 1e-9")))  # fmt: skip
+     lambda t, r: some(wide(t, r, "steps").eval("`2` < `0.01` - 1e-9")))
 both("don-threshold-svs", "section 4.3", "A larger threshold may reduce effort (fewer support vectors, some set).",
-     lambda t, r: some(wide(t, r, "support_vectors").eval("`2` < `0.01` - 1e-9")))  # fmt: skip
+     lambda t, r: some(wide(t, r, "support_vectors").eval("`2` < `0.01` - 1e-9")))
 both("don-steps-below", "section 4.3", "In all cases the number of decision steps is below k - 1.", _below)
 don.claim("don-steps-printed", place="Table 5", text="The same, of the steps that the paper itself prints.")(
-    lambda t: PRINTED.filter(like="steps_").max(axis=1) < PRINTED["classes"] - 1)  # fmt: skip
+    lambda t: PRINTED.filter(like="steps_").max(axis=1) < PRINTED["classes"] - 1)
 both("don-before-dag", "section 4.3", "DCSVM outperforms DAGSVM: fewer steps, in general.",
-     lambda t, r: mostly(wide(t, r, "steps").eval("dagsvm - `0.01`")))  # fmt: skip
+     lambda t, r: mostly(wide(t, r, "steps").eval("dagsvm - `0.01`")))
 both("don-separable", "section 4.3", "The more separable the data, the less the threshold changes speed.",
-     lambda t, r: ranked(wide(t, r, "separation_pct")["0"], wide(t, r, "steps").eval("1 - `5` / `0`"), -1))  # fmt: skip
+     lambda t, r: ranked(wide(t, r, "separation_pct")["0"], wide(t, r, "steps").eval("1 - `5` / `0`"), -1))
 both("don-shallow", "section 4.3", "The more cells are decided, the shallower the tree (steps over k - 1).",
-     lambda t, r: ranked(wide(t, r, "separation_pct")["2"], wide(t, r, "steps").eval("`2` / dagsvm"), -1))  # fmt: skip
+     lambda t, r: ranked(wide(t, r, "separation_pct")["2"], wide(t, r, "steps").eval("`2` / dagsvm"), -1))
 both("don-vowel-steady", "Figure 8", "On Vowel the threshold moves neither accuracy nor steps (by 1 %).", _steady)
 both("don-letter-ovo", "section 4.3", "On Letter one-versus-one is more accurate than the built-in method.",
-     lambda t, r: three(*on_letter(t, r, "ovo", "builtin")))  # fmt: skip
+     lambda t, r: three(*on_letter(t, r, "ovo", "builtin")))
 both("don-letter-small", "Figure 9", "On Letter at .01 % DCSVM is as accurate as one-versus-one (.1 points).",
-     lambda t, r: abs(on_letter(t, r, "dcsvm", "ovo")[0]) <= 0.1)  # fmt: skip
+     lambda t, r: abs(on_letter(t, r, "dcsvm", "ovo")[0]) <= 0.1)
 both("don-letter-accuracy", "Figure 9", "On Letter DCSVM at 2 % falls below one-versus-one.",
-     lambda t, r: three(*on_letter(t, r, "ovo", "dcsvm_2")))  # fmt: skip
+     lambda t, r: three(*on_letter(t, r, "ovo", "dcsvm_2")))
 both("don-letter-between", "Figure 9", "On Letter at 2 % DCSVM is still more accurate than built-in.",
-     lambda t, r: three(*on_letter(t, r, "dcsvm_2", "builtin")))  # fmt: skip
+     lambda t, r: three(*on_letter(t, r, "dcsvm_2", "builtin")))
 both("don-letter-steps", "Figure 8", "On Letter steps fall as the threshold rises (each printed value).",
-     lambda t, r: bool((curve(t, r, "letter", "steps").loc[[0.1, 1, 2]].diff().dropna() < 0).all()))  # fmt: skip
+     lambda t, r: bool((curve(t, r, "letter", "steps").loc[[0.1, 1, 2]].diff().dropna() < 0).all()))
 
 # ------------------------------------------------------------------------------------------------ Figure 10
 both("don-separation-grows", "Figure 10", "Separation grows with the threshold.", kind="definition",
      rule=lambda t, r: pd.Series([curve(t, r, name, "separation_pct").is_monotonic_increasing
-                                  for name in ("letter", "vowel", "usps", "sensorless")]))  # fmt: skip
+                                  for name in ("letter", "vowel", "usps", "sensorless")]))
 
 
-def _linear(name: str) -> Callable[[Tables, str], bool]:
-    def rule(t: Tables, reading: str) -> bool:
-        even = curve(t, reading, name, "separation_pct").loc[np.arange(0, 5.1, 0.5)]
-        return bool(np.corrcoef(even.index, even)[0, 1] > 0.98)
-
-    return rule
+def _linear(t: Tables, reading: str, name: str) -> bool:
+    even = curve(t, reading, name, "separation_pct").loc[np.arange(0, 5.1, 0.5)]
+    return bool(np.corrcoef(even.index, even)[0, 1] > 0.98)
 
 
 def _sharp(t: Tables, reading: str) -> bool:
@@ -265,15 +258,11 @@ def _step(t: Tables, reading: str) -> Outcome:
     return Outcome(REPRODUCED if before < 0.1 and after < 0.1 else NOT_REPRODUCED, f"{before:.2f} and {after:.2f}")
 
 
-both(
-    "don-linear-letter",
-    "Figure 10",
-    "On Letter separation is almost linear (correlation above .98).",
-    _linear("letter"),
-)
-both("don-linear-usps", "Figure 10", "On USPS separation is almost linear (correlation above .98).", _linear("usps"))
+for _id, _name in (("letter", "Letter"), ("usps", "USPS")):
+    both(f"don-linear-{_id}", "Figure 10", f"On {_name} separation is almost linear (correlation above .98).",
+         lambda t, r, name=_id: _linear(t, r, name))
 both("don-sharp-sensorless", "Figure 10", "On Sensorless it jumps, then flattens: half the rise by 1 %.", _sharp)
 both("don-step-vowel", "Figure 10",
-     "On Vowel, a step: of its rise, under .1 before 2.3 % and under .1 after 3 %.", _step)  # fmt: skip
+     "On Vowel, a step: of its rise, under .1 before 2.3 % and under .1 after 3 %.", _step)
 don.uncheckable("don-consistently", "section 5", "DCSVM performs consistently better than existing methods on average.",
-                "neither the methods nor the measure are named")  # fmt: skip
+                "neither the methods nor the measure are named")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ..report.claims import NotRecordedError, Tables
 
-Finding = Callable[[Callable[[str], Tables]], str]
 
-
-def vacuous(at: Callable[[str], Tables]) -> str:
-    """Say what Platt's bound promises beside what a held-out set does."""
-    rows = at("01_platt2000")["promises"].dropna(subset=["value"])
+def _vacuous(t: Tables) -> str:
+    rows = t["promises"].dropna(subset=["value"])
     wide = 100 * rows.pivot_table("value", "dataset", "promise")
     bound, held = wide["Theorem 1, this graph"].min(), wide["held-out, binomial"]
     kept = int((wide["true error (test rows)"] <= held).sum())
@@ -23,9 +20,8 @@ def vacuous(at: Callable[[str], Tables]) -> str:
     )
 
 
-def order(at: Callable[[str], Tables]) -> str:
-    """Say how little the order of a decision DAG can matter."""
-    rows = at("02_yu2011")["chosen_orders"].groupby("dataset", sort=False)[["unsettled", "n_test"]].mean()
+def _order(t: Tables) -> str:
+    rows = t["chosen_orders"].groupby("dataset", sort=False)[["unsettled", "n_test"]].mean()
     share = 100 * rows["unsettled"] / rows["n_test"]
     return (
         "**Order hardly matters.** Most rows get the same answer whatever the order of the DAG's list: all but "
@@ -33,9 +29,8 @@ def order(at: Callable[[str], Tables]) -> str:
     )
 
 
-def row_number(at: Callable[[str], Tables]) -> str:
-    """Say what Glass was classified by."""
-    rows = at("04_don2018")["three_sets"].query("dataset == 'glass'").set_index("variant")["one-versus-one, %"]
+def _row_number(t: Tables) -> str:
+    rows = t["three_sets"].query("dataset == 'glass'").set_index("variant")["one-versus-one, %"]
     return (
         "**Glass is classified by its row number.** With the Id column among the inputs, as Rathgamage Don and Iacob "
         f"must have had it, {rows['the Id among the inputs']:.0f} % are right; without it "
@@ -43,12 +38,8 @@ def row_number(at: Callable[[str], Tables]) -> str:
     )
 
 
-def zones(at: Callable[[str], Tables]) -> str:
-    """Say what explains Covertype's error."""
-    tables = at("01_platt2000")
-    plain, coded = (
-        tables[name].set_index(["dataset", "method"])["error_pct"] for name in ("table1", "table1_inferred")
-    )
+def _zones(t: Tables) -> str:
+    plain, coded = (t[name].set_index(["dataset", "method"])["error_pct"] for name in ("table1", "table1_inferred"))
     return (
         "**Forty soil types were probably not forty inputs.** Platt et al. print 29.2 % error for DAGSVM on Covertype. "
         f"One input a soil type gives {plain['covertype', 'dagsvm']:.1f} %; the Forest Service's climate and geology "
@@ -56,10 +47,8 @@ def zones(at: Callable[[str], Tables]) -> str:
     )
 
 
-def values(at: Callable[[str], Tables]) -> str:
-    """Say what reading the value of an answer saves."""
-    tables = at("05_head_to_head")
-    overall, sets = tables["overall"].set_index("system"), tables["race"]["dataset"].nunique()
+def _values(t: Tables) -> str:
+    overall, sets = t["overall"].set_index("system"), t["race"]["dataset"].nunique()
     ratio = 100 * overall.loc["conformal", "kernel_evaluations"] / overall.loc["dagsvm", "kernel_evaluations"]
     lost = overall.loc["dagsvm", "points"] - overall.loc["conformal", "points"]
     return (
@@ -69,15 +58,14 @@ def values(at: Callable[[str], Tables]) -> str:
     )
 
 
-FINDINGS: tuple[Finding, ...] = (row_number, order, zones, vacuous, values)
+FINDINGS = {_row_number: "04_don2018", _order: "02_yu2011", _zones: "01_platt2000", _vacuous: "01_platt2000",
+            _values: "05_head_to_head"}  # fmt: skip
 
 
 def findings(figures: Path) -> list[str]:
     """Collect the sentences whose tables are recorded below `figures`."""
     said = []
-    for finding in FINDINGS:
-        try:
-            said.append(finding(lambda key: Tables(figures / key)))
-        except NotRecordedError:
-            continue
+    for finding, key in FINDINGS.items():
+        with suppress(NotRecordedError):
+            said.append(finding(Tables(figures / key)))
     return said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,24 +11,13 @@ from sklearn.svm import SVC
 from .. import systems as s
 from ..datasets import load
 from ..datasets.scaling import scale_like_training
-from .common import stratified_split, timed
+from .common import Split, stratified_split, timed
 
 TEST = 4000  # test rows at most
 COSTS = ["kernel_evaluations", "support_vectors", "binary_decisions"]
 
 
-@dataclass(frozen=True)
-class Ground:
-    """A data set cut and scaled for comparison: each input in [-1, 1] on the training rows."""
-
-    name: str
-    X: np.ndarray
-    y: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
-
-
-def ground(name: str, rows: int, seed: int = 0, own: bool = True) -> Ground:
+def ground(name: str, rows: int, seed: int = 0, own: bool = True) -> Split:
     """The set's own split (halves by class where it has none, or with own=False), of at most `rows` and TEST rows."""
     d = load(name)
     X, y = d.X, d.y
@@ -42,7 +30,7 @@ def ground(name: str, rows: int, seed: int = 0, own: bool = True) -> Ground:
     kept = [stratified_split(y, min(1, n / len(y)), seed)[0] for (_, y), n in zip(parts, (rows, TEST), strict=True)]
     (X, y), (X_test, y_test) = ((X[k].astype(float), y[k]) for (X, y), k in zip(parts, kept, strict=True))
     X, X_test = scale_like_training(X, X_test)
-    return Ground(name, X, y, X_test, y_test)
+    return Split(name, X, y, X_test, y_test, seed=seed)
 
 
 def field(seed: int = 0, **p) -> dict[str, tuple]:
@@ -75,22 +63,11 @@ def field(seed: int = 0, **p) -> dict[str, tuple]:
     }
 
 
-def compare(g: Ground, chosen: Mapping[str, tuple]) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
-    """Fit and time each system on one ground.
+def compare(g: Split, chosen: Mapping[str, tuple]) -> tuple[pd.DataFrame, dict[str, np.ndarray]]:
+    """Fit and time systems (as from `field`) on one ground; the first that names a bank trains it.
 
-    Parameters
-    ----------
-    g : Ground
-        The rows.
-    chosen : mapping of str to (family, bank, estimator)
-        As from `field`; the first system that names a bank trains it.
-
-    Returns
-    -------
-    table : DataFrame
-        A row a system: accuracy, mean cost of a test row, size, seconds to train (a shared bank's included) and test.
-    wrong : dict of str to ndarray
-        Which test rows each system gets wrong.
+    The table has a row a system: accuracy, mean cost of a test row, size, seconds to train (a shared bank's included)
+    and to test. Beside it stands which test rows each system gets wrong.
     """
     banks, rows, wrong = {}, [], {}
     for name, (family, bank, est) in chosen.items():

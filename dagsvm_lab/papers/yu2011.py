@@ -1,13 +1,12 @@
 """Yu, Rhuma, Naqvi and Chambers 2011, the adaptive DAGSVM: its splits, lists over one bank, and its claims.
 
-A `Split` is one division of one data set, its inputs scaled to [-1, 1] by the training rows (Eq. 11). A row is
-*settled* when some class wins all its pairs: no list can strike that class out, so every order of the list gives it.
+Inputs are scaled to [-1, 1] by the training rows (Eq. 11), and labels are class indices. A row is *settled* when some
+class wins all its pairs: no list can strike that class out, so every order of the list gives it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..datasets import load, scale_like_training
 from ..report.claims import Outcome, Paper, three
 from ..report.verdicts import BY_DEFINITION, NOT_REPRODUCED, REPRODUCED, WITHIN_CHANCE, published
 from ..statistics import corrected_interval
-from .common import of
+from .common import Split, of
 
 yu = Paper("02_yu2011", "Yu, Rhuma, Naqvi, Chambers 2011")
 SIZES = published("yu2011_table1").set_index("dataset")
@@ -28,20 +27,6 @@ SPEAKER = 66  # rows a speaker of Vowel has; the first 8 of 15 train
 # beyond the paper: (training rows, test rows, gamma, C), one gamma and C for all pairs
 BEYOND = {"letter": (2500, 2500, 1.25, 16.0), "usps": (1500, 1500, 1 / 51.2, 10.0), "pendigits": (1500, 3000, 0.5, 8.0)}
 LISTS = 1000  # random lists that stand for all of them, from eight classes on
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Training and test rows of a data set, labels as class indices."""
-
-    name: str
-    rule: str
-    seed: int
-    X: np.ndarray
-    y: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
-    class_names: tuple[str, ...]
 
 
 def sizes(name: str) -> tuple[int, int]:
@@ -70,7 +55,7 @@ def split(name: str, drawn: bool = False, seed: int = 0) -> Split:
     X = data.X[:, np.ptp(data.X[fit], axis=0) > 0]  # Segment has a constant column, which the paper's 18 leave out
     names = tuple(map(str, data.card.class_names or classes))
     X_train, X_test = scale_like_training(X[fit], X[test])
-    return Split(name, rule, seed, X_train, y[fit], X_test, y[test], names)
+    return Split(name, X_train, y[fit], X_test, y[test], rule, seed, names)
 
 
 def beats(f: np.ndarray, n: int) -> np.ndarray:

@@ -15,7 +15,8 @@ from ..graphs import DecisionGraph
 from ..kernels import Kernel
 from ..machines import pair_code, pair_index, train
 from ..systems.adaptive import AdaptiveDAGSVC, adaptive_graph, dbtc
-from .yu2011 import Split, answers, lists, unsettled
+from .common import Split
+from .yu2011 import answers, lists, unsettled
 
 GRID_C = 2.0 ** np.arange(-5, 16, 2)
 GOAL = {"best": 284, "worst": 283, "adaptive": 291}  # Vowel in Table 2, right answers of 462
