@@ -42,7 +42,7 @@ def paper(monkeypatch):
     def misspelt(t):
         return t["graph"]["nn"] > 1
 
-    @p.by_definition("made", place="5", text="true by construction")
+    @p.claim("made", place="5", text="true by construction", kind="definition")
     def made(t):
         return True
 

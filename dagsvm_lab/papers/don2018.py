@@ -45,8 +45,7 @@ for _reading, _end in ((WRITTEN, "_written"), (INFERRED, "")):
 # ------------------------------------------------------------------------------------------------ tools of the rules
 def both(id: str, place: str, text: str, rule: Callable[[Tables, str], object], **about) -> None:
     """State a claim that one rule of (tables, reading) judges in both readings."""
-    claim = don.claim(id, place=place, text=text, **about)(lambda t: rule(t, WRITTEN))
-    claim.as_inferred(lambda t: rule(t, INFERRED))
+    don.states(id, place, text, lambda t: rule(t, WRITTEN), lambda t: rule(t, INFERRED), **about)
 
 
 def wide(t: Tables, reading: str, column: str) -> pd.DataFrame:
@@ -122,10 +121,10 @@ don.uncheckable("don-artificial", "Figure 1", "Machine 1-2 separates classes 4 a
                 "the points are not published; ours are made to look so")
 
 
-don.by_definition("don-depth", place="Proposition 1", text="The tree is at most k - 1 deep.")(
-    lambda t: t["depth"].query("case == 'any'").eval("depth <= n_classes - 1"))
-don.by_definition("don-depth-halving", place="Proposition 2", text="Where machines halve: at most ceil(log2 k) deep.")(
-    lambda t: t["depth"].query("case == 'halving'").eval("2.0 ** (depth - 1) < n_classes"))
+don.states("don-depth", "Proposition 1", "The tree is at most k - 1 deep.", kind="definition",
+           body=lambda t: t["depth"].query("case == 'any'").eval("depth <= n_classes - 1"))
+don.states("don-depth-halving", "Proposition 2", "Where machines halve: at most ceil(log2 k) deep.", kind="definition",
+           body=lambda t: t["depth"].query("case == 'halving'").eval("2.0 ** (depth - 1) < n_classes"))
 both("don-machines", "section 2.3", "One-versus-one asks k(k-1)/2 machines.", kind="definition",
      rule=lambda t, r: asked(t, r, "ovo").eval("steps == classes * (classes - 1) / 2"))
 both("don-dag-steps", "section 2.3", "DAGSVM asks exactly k - 1 machines.", kind="definition",

@@ -53,19 +53,13 @@ def over(table: pd.DataFrame, value: str, rule: str, name: str | None = None) ->
     return rows.pivot(index="dataset", columns="method", values=value).eval(rule)
 
 
-def states(id: str, place: str, text: str, body: Callable[[Tables], object], inferred=None, **about) -> None:
-    """State a claim by its body, and by a second one for the reading as inferred."""
-    claim = platt.claim(id, place=place, text=text, **about)(body)
-    if inferred is not None:
-        claim.as_inferred(inferred)
-
-
 def two_solvers(id: str, place: str, text: str, body: Callable[[Tables, str], object], **about) -> None:
     """State a claim about training: as written by the SMO of 1998, as inferred by LIBSVM."""
-    states(id, place, text, lambda t: body(t, "smo1998"), lambda t: body(t, "libsvm"), **about)
+    platt.states(id, place, text, lambda t: body(t, "smo1998"), lambda t: body(t, "libsvm"), **about)
 
 
 # fmt: off
+states = platt.states
 # ---------------------------------------------------------------- section 1
 
 
@@ -107,13 +101,6 @@ states("platt-tree", "section 2", "The DDAG does what the tree with its repeated
 # ---------------------------------------------------------------- section 3
 
 
-def proof(t: Tables) -> pd.Series:
-    """Theorem 1 beside what its lemmas give, for each set and logarithm."""
-    rows = t["bounds"].dropna(subset="bound")
-    forms = rows.pivot(index=["dataset", "log_base"], columns="variant", values="bound")
-    return forms["theorem1"] >= forms["lemma"]
-
-
 def pessimistic(t: Tables) -> bool | None:
     """Some bound below 1 is ten times the upper limit of the error that fresh rows showed."""
     said = t["simulation"].query("bound_e < 1")
@@ -121,23 +108,19 @@ def pessimistic(t: Tables) -> bool | None:
     return bool((said["bound_e"] >= 10 * np.array(most)).any()) if len(said) else None
 
 
-def jnodes(t: Tables) -> Outcome:
-    """The correlation of D' and error over classes."""
-    pairs = [(g["D_prime"].to_numpy(), g["error_pct"].to_numpy()) for _, g in t["jnodes"].groupby("dataset")]
-    return three(*rank_correlation(pairs))
-
-
 states("platt-dimension", "Theorem 1", "The bound has margins and classes in it, not the dimension of the space",
        lambda t: bool(np.ptp(t["dimension"]["bound"]) < 1e-6 * t["dimension"]["bound"].max()), kind="definition")
 states("platt-theorem1-proof", "Theorem 1, Eq. 3", "Theorem 1 as printed is at least what Lemma 4 and Vapnik's lemma "
-       "give", proof)
+       "give", lambda t: t["bounds"].dropna(subset="bound").pivot(
+           index=["dataset", "log_base"], columns="variant", values="bound").eval("theorem1 >= lemma"))
 states("platt-pessimistic", "section 3", "In some situations the bound is pessimistic: it says something (is below 1) "
        "and is ten times what the error can be, or more", pessimistic)
 states("platt-cells", "section 3", "The DDAG of hyperplanes cuts the input space into polytopic regions (midpoints of "
        "two points with one path that leave it: none)",
        lambda t: t["midpoints"].query("kernel == 'linear'").eval("left == 0"))
 states("platt-jnodes", "section 3", "A class whose j-nodes have large margins is recognised more accurately (rank "
-       "correlation of the class's D' with its error, sets pooled by Fisher's z)", jnodes)
+       "correlation of the class's D' with its error, sets pooled by Fisher's z)",
+       lambda t: three(*rank_correlation((g["D_prime"], g["error_pct"]) for _, g in t["jnodes"].groupby("dataset"))))
 states("platt-theorem2", "Theorem 2", "For one class the j-nodes' margins suffice: a sum over fewer terms",
        lambda t: bool((t["classes"]["share"].dropna() < 1).all()), kind="definition")
 
@@ -211,18 +194,6 @@ def parameters(t: Tables) -> pd.Series:
     return shared.groupby("dataset").any()
 
 
-def similar(t: Tables) -> pd.Series:
-    """For each set, whether the three errors lie together."""
-    errors = t["table1"].query("method in @METHODS").groupby("dataset")["error_pct"]
-    return errors.max() - errors.min() <= 1.2
-
-
-def not_beaten(t: Tables, name: str) -> pd.Series:
-    """Whether DAGSVM is not significantly worse than each other method."""
-    rows = of(t["mcnemar"], name).query("method_b == 'dagsvm'")
-    return ~((rows["p_exact"] < 0.05) & (rows["only_a_wrong"] < rows["only_b_wrong"]))
-
-
 def wins_best(t: Tables) -> pd.Series:
     """Whether Max Wins is significantly better than each other method on Covertype."""
     rows = of(t["mcnemar"], "covertype").query("method_a == 'max-wins' or method_b == 'max-wins'")
@@ -240,10 +211,12 @@ states("platt-gaussian-best", "section 5", "The Gaussian kernel was always found
 states("platt-parameters", "section 5", "The optimal parameters are very similar for the three methods: on each set "
        "some Gaussian setting is within chance of all three methods' best", parameters)
 states("platt-errors-similar", "section 5", "Error rates are similar for the three methods (at most 1.2 points apart, "
-       "Table 1's widest)", similar)
+       "Table 1's widest)",
+       lambda t: t["table1"].query("method in @METHODS").groupby("dataset")["error_pct"].agg(np.ptp) <= 1.2)
 for _name, _title, _times in (("usps", "USPS", 11.5), ("letter", "Letter", 2.2)):
     states(f"platt-mcnemar-{_name}", "section 5", f"On {_title} neither 1-v-r nor Max Wins is significantly better "
-           "than DAGSVM (McNemar, .05)", lambda t, n=_name: not_beaten(t, n))
+           "than DAGSVM (McNemar, .05)", lambda t, n=_name: of(t["mcnemar"], n).query("method_b == 'dagsvm'").eval(
+               "p_exact >= .05 or only_a_wrong >= only_b_wrong"))
     two_solvers(f"platt-training-{_name}", "section 5", f"DAGSVM trains {_times} times faster than 1-v-r on {_title}",
                 lambda t, s, n=_name: over(t["training"].query("solver == @s"), "work", "`1-v-r` / dagsvm", n).iloc[0],
                 published=_times)

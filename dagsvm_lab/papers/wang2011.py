@@ -24,11 +24,9 @@ TESTS = {"letter": 5000, "optdigit": 1797, "pendigit": 3498, "mnist": 10000}
 wang = Paper("03_wang2011", "Wang, Zheng, Zhou 2011")
 
 
-def says(id: str, place: str, text: str, body: Callable, inferred: Callable | None = None, **about) -> None:
-    """State a claim of the letter, measured by `body` and, in the reading as inferred, by `inferred`."""
-    claim = wang.claim(f"wang-{id}", place=place, text=text, **about)(body)
-    if inferred is not None:
-        claim.as_inferred(inferred)
+def says(id: str, *about, **more) -> None:
+    """State a claim of the letter, as `Paper.states` does."""
+    wang.states(f"wang-{id}", *about, **more)
 
 
 def by_set(t: Tables, name: str) -> pd.DataFrame:

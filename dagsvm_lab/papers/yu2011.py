@@ -251,8 +251,6 @@ for _id, _place, _text, _written, _inferred, *_more in (
     ("yu-as-fast", "Section 5", "The adaptive graph inherits the traditional one's speed: at most a tenth more kernel "
      "evaluations. (Inferred: in the mean over the sets, as a logarithm.)", *_cheaper("traditional", 1.1)),
 ):  # fmt: skip
-    _claim = yu.claim(_id, place=_place, text=_text, **(_more[0] if _more else {}))(_written)
-    if _inferred is not None:
-        _claim.as_inferred(_inferred)
+    yu.states(_id, _place, _text, _written, _inferred, **(_more[0] if _more else {}))
 yu.uncheckable("yu-guarantee", place="Section 3", text="Taking the most separable pair guarantees good generalisation.",
                reason="no bound is stated that could be computed")  # fmt: skip

@@ -170,14 +170,19 @@ class Paper:
             raise ValueError(f"{self.key} states {id} twice")
         return lambda body: self.claims.setdefault(id, Claim(id, bodies={WRITTEN: body}, **about))
 
-    def by_definition(self, id: str, **about) -> Callable[[Body], Claim]:
-        """Decorate the check of a statement that is true by construction: it is not counted as a success."""
-        return self.claim(id, kind="definition", **about)
+    def states(self, id: str, place: str, text: str, body: Body, inferred: Body | None = None, **about) -> Claim:
+        """State a claim by the function that measures it, and the one for the reading as inferred, if there is one.
+
+        What is true by construction has the kind "definition": it is not counted as a success.
+        """
+        claim = self.claim(id, place=place, text=text, **about)(body)
+        if inferred is not None:
+            claim.as_inferred(inferred)
+        return claim
 
     def uncheckable(self, id: str, place: str, text: str, reason: str) -> Claim:
         """State a claim that no run can decide, and why."""
-        state = self.claim(id, place=place, text=text, kind="uncheckable")
-        return state(lambda tables: Outcome(v.NOT_CHECKABLE, reason))
+        return self.states(id, place, text, lambda tables: Outcome(v.NOT_CHECKABLE, reason), kind="uncheckable")
 
     def cells(self, id: str, published: str, where: str | None = None, **about) -> None:
         """State a published table whose cells are judged: fields of `Cells`. Say it again for another reading."""
