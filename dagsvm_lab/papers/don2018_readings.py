@@ -24,9 +24,8 @@ THRESHOLDS = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3, 2
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set of Table 3 comes from: loader, its options, part of the file, rows drawn; and how many trials."""
+    """What is taken of a set of Table 3: how it is loaded, which part, how many rows drawn; and how many trials."""
 
-    loader: str
     options: dict[str, Any] = field(default_factory=dict)
     part: str | None = None
     sample: int | None = None
@@ -35,30 +34,30 @@ class Source:
 
 
 AS_WRITTEN = {
-    "artificial": Source("artificial", quick=600),
-    "iris": Source("iris"),
-    "segmentation": Source("segmentation", quick=700),
-    "heart": Source("heart", {"drop_missing": True}),
-    "wine": Source("wine"),
-    "wine-quality": Source("winequality-red", quick=800),
-    "glass": Source("glass"),
-    "covertype": Source("covertype", sample=4000, quick=800),
-    "svmguide4": Source("svmguide4"),
-    "vowel": Source("vowel"),
-    "usps": Source("usps", quick=800),
-    "letter": Source("letter", quick=1560),
-    "poker": Source("poker", quick=800, trials=2),
-    "sensorless": Source("sensorless", quick=1100, trials=2),
+    "artificial": Source(quick=600),
+    "iris": Source(),
+    "segmentation": Source(quick=700),
+    "heart": Source({"drop_missing": True}),
+    "wine": Source(),
+    "wine-quality": Source(quick=800),
+    "glass": Source(),
+    "covertype": Source(sample=4000, quick=800),
+    "svmguide4": Source(),
+    "vowel": Source(),
+    "usps": Source(quick=800),
+    "letter": Source(quick=1560),
+    "poker": Source(quick=800, trials=2),
+    "sensorless": Source(quick=1100, trials=2),
 }
 AS_INFERRED = AS_WRITTEN | {
-    "artificial": Source("artificial", {"n_per_class": 500}, quick=600),
-    "segmentation": Source("segmentation", part="train"),
-    "glass": Source("glass", {"with_id": True}),
-    "covertype": Source("covertype", sample=1430),
-    "svmguide4": Source("svmguide4", part="train"),
-    "vowel": Source("vowel", part="train"),
-    "usps": Source("usps", part="test", quick=800),
-    "letter": Source("letter", quick=1560, trials=4),
+    "artificial": Source({"n_per_class": 500}, quick=600),
+    "segmentation": Source(part="train"),
+    "glass": Source({"with_id": True}),
+    "covertype": Source(sample=1430),
+    "svmguide4": Source(part="train"),
+    "vowel": Source(part="train"),
+    "usps": Source(part="test", quick=800),
+    "letter": Source(quick=1560, trials=4),
 }
 SOURCES = {WRITTEN: AS_WRITTEN, INFERRED: AS_INFERRED}
 DATASETS = tuple(AS_WRITTEN)
@@ -68,7 +67,7 @@ DATASETS = tuple(AS_WRITTEN)
 def rows_of(reading: str, name: str, profile: str = "full") -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels of a set in a reading; samples are drawn within classes, always the same ones."""
     source = SOURCES[reading][name]
-    d = load(source.loader, **source.options)
+    d = load(name, **source.options)
     X, y = (d.X, d.y) if source.part is None else (getattr(d, f"X_{source.part}"), getattr(d, f"y_{source.part}"))
     n = min(v for v in (source.sample, source.quick if profile == "quick" else None, len(y)) if v)
     if n < len(y):

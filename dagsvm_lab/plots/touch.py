@@ -22,24 +22,11 @@ from ..systems.conformal import ConformalDAGSVC
 
 
 def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dict:
-    """Follow rows through fitted systems, question by question.
+    """Follow rows X of true labels y through fitted systems over pair machines of the same classes.
 
-    Parameters
-    ----------
-    systems : mapping of str to estimator
-        Fitted systems over pair machines of the same classes.
-    X, y : array-like
-        The rows to follow and their true labels.
-    X_train, y_train : array-like
-        Training rows; the middle 90 % of a machine's outputs on every class are its ranges.
-    shown : array-like, optional
-        The rows as the page shows them, where they are not X itself.
-
-    Returns
-    -------
-    dict
-        Classes, rows, systems with their steps (classes of the two sides, output, classes struck off, kernel values
-        so far), and the ranges of every machine that some row meets.
+    Told are classes, rows (as the page shows them: `shown`, where that is not X itself), systems with their steps
+    (classes of the two sides, output, classes struck off, kernel values so far), and the ranges of every machine that
+    some row meets: the middle 90 % of its outputs on every class of the training rows.
     """
     first = next(iter(systems.values()))
     classes = first.classes_.tolist()
@@ -90,19 +77,9 @@ def _follow(est, x: np.ndarray) -> dict:
 def plane(systems: Mapping[str, Any], X, y) -> dict:
     """Write down pair machines in the plane and the graphs over them, so that a page can ask them anywhere.
 
-    Parameters
-    ----------
-    systems : mapping of str to estimator
-        Fitted systems over Gaussian pair machines with one gamma and two inputs; graphs are written as arrays, every
-        machine by its place among all pairs.
-    X, y : array-like
-        Rows to draw.
-
-    Returns
-    -------
-    dict
-        Points, support vectors, machines (support, coefficients, bias), graphs, what the sets of a conformal DAG rest
-        on, and the answers at ten points.
+    The fitted systems are over Gaussian pair machines with one gamma and two inputs. Written are the rows X to draw
+    with their classes, support vectors, machines (support, coefficients, bias), graphs as arrays, every machine by its
+    place among all pairs, what the sets of a conformal DAG rest on, and the answers at ten points.
     """
     first = max(systems.values(), key=lambda est: len(est.machines_.code))
     bank, n = first.machines_, len(first.classes_)

@@ -161,26 +161,11 @@ def made(rows: int, classes: int, inputs: int, seed: int) -> tuple[np.ndarray, n
 
 
 def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> pd.DataFrame:
-    """Time ours and LIBSVM's on made data that grows in one way.
+    """Time ours and LIBSVM's on made data that grows in one way, a row a size (by default those of `GROWTH`).
 
-    Parameters
-    ----------
-    over : {"rows", "classes", "inputs"}
-        What grows: rows of 10 classes and 16 inputs, classes of 30 rows each, or inputs of 2,000 rows.
-    sizes : sequence of int, optional
-        The sizes to time; by default those of `GROWTH`.
-    repeats : int, default 3
-        The fewest seconds of at most so many runs are kept; one run, where runs are long.
-    seed : int, default 0
-        Seed of the made data.
-
-    Returns
-    -------
-    DataFrame
-        One row a size: over, size, and seconds of ours and LIBSVM's: fit_ours, fit_libsvm, predict_ours (Max Wins,
-        1,000 rows), predict_libsvm, one_row_ours (DAG), one_row_votes, one_row_libsvm, fit_limit and predict_limit (the
-        machine's own, see `limit`), and memory_ours and memory_libsvm in MB: the peak of a fit above what was there
-        (not a number where processes cannot fork).
+    What grows are "rows" of 10 classes and 16 inputs, "classes" of 30 rows each, or "inputs" of 2,000 rows. Columns are
+    those of `compare` (Max Wins fits, and predicts 1,000 rows; a DAG and Max Wins one row), and memory_ours and
+    memory_libsvm in MB: the peak of a fit above what was there (not a number where processes cannot fork).
     """
     if over not in GROWTH:
         raise ValueError(f"over must be one of {', '.join(GROWTH)}, not {over!r}")

@@ -10,18 +10,5 @@ from .posterior import PosteriorSVC
 from .trees import BinaryTreeSVC, DecisionTreeSVC
 from .wins import AndGateSVC, MaxWinsSVC, OneVsRestSVC
 
-__all__ = [
-    "AdaptiveDAGSVC",
-    "AndGateSVC",
-    "BinaryTreeSVC",
-    "ConformalDAGSVC",
-    "CrammerSingerSVC",
-    "DAGSVC",
-    "DCSVC",
-    "DecisionTreeSVC",
-    "ECOCSVC",
-    "MaxWinsSVC",
-    "OneVsRestSVC",
-    "PosteriorSVC",
-    "WestonWatkinsSVC",
-]
+__all__ = ["AdaptiveDAGSVC", "AndGateSVC", "BinaryTreeSVC", "ConformalDAGSVC", "CrammerSingerSVC", "DAGSVC", "DCSVC",
+           "DecisionTreeSVC", "ECOCSVC", "MaxWinsSVC", "OneVsRestSVC", "PosteriorSVC", "WestonWatkinsSVC"]  # fmt: skip
