@@ -116,31 +116,12 @@ def first_informative_m(
     return high
 
 
-def node_margins(decisions, sides, norms) -> np.ndarray:
-    """Return gamma of every node, min |<w, x> - theta| with |w| = 1 over its rows; NaN where one is on the wrong side.
-
-    `decisions` (rows, nodes) holds f(x), `sides` +1, -1, or 0 for rows of other classes, `norms` each node's |w|.
-    A node with a training error has no margin: the theorems do not apply to a graph that contains it.
-    """
-    signed = np.where(np.asarray(sides) == 0, inf, np.asarray(sides) * np.asarray(decisions))
-    nearest = signed.min(axis=0)
-    return np.where(nearest > 0, nearest / np.asarray(norms, dtype=float), np.nan)
-
-
-def enclosing_radius(K=None, *, X=None, kernel: Kernel | None = None, method: str = "exact") -> float:
-    """Find the radius of a ball in feature space that holds all rows, from their kernel matrix, or rows and a kernel.
-
-    `method` "exact" is the smallest ball, by quadratic programming; "origin" a cheap bound, sqrt(max K_ii).
-    """
+def enclosing_radius(K=None, *, X=None, kernel: Kernel | None = None) -> float:
+    """Find the radius of the smallest ball in feature space that holds all rows, from K or from rows and a kernel."""
     if (K is None) == (X is None):
         raise ValueError("give either the kernel matrix K or rows X")
     rows = Rows(K, Kernel("precomputed")) if X is None else Rows(X, kernel or Kernel("linear"))
-    diagonal = rows.diagonal()
-    if method == "origin":
-        return float(np.sqrt(diagonal.max()))
-    if method == "exact":
-        return ball_of(diagonal, lambda some: rows.block(slice(None), some))[0]
-    raise ValueError(f"method must be 'exact' or 'origin', not {method!r}")
+    return ball_of(rows.diagonal(), lambda some: rows.block(slice(None), some))[0]
 
 
 def _applies(margins) -> np.ndarray:

@@ -40,17 +40,17 @@ def test_accuracy_words():
      (84.99, "not reproduced"), (float("nan"), "not available here"), (None, "not available here")],
 )  # fmt: skip
 def test_count_words_and_their_boundaries(measured, word):
-    assert v.count_verdict(100, measured) == word
+    assert v.judge(("count",), 100, measured) == word
 
 
 @pytest.mark.parametrize("unit", [0.1, 0.7, 3, 1e9])
 def test_a_boundary_is_inside_whatever_its_last_bit(unit):
-    assert v.count_verdict(100 * unit, 105 * unit) == "reproduced"
-    assert v.count_verdict(100 * unit, 85 * unit) == "close"
+    assert v.judge(("count",), 100 * unit, 105 * unit) == "reproduced"
+    assert v.judge(("count",), 100 * unit, 85 * unit) == "close"
 
 
 def test_other_words():
-    assert v.count_verdict(0, 0) == "reproduced" and v.count_verdict(0, 1) == "not reproduced"
+    assert [v.judge(("count",), 0, measured) for measured in (0, 1)] == ["reproduced", "not reproduced"]
     words = ["reproduced", "not reproduced", "not available here"]
     assert [v.claim_verdict(x) for x in (True, False, None)] == words
     assert v.judge(("exact",), 45, 45) == "reproduced"

@@ -69,11 +69,6 @@ def saved(t: Tables, other: str) -> Outcome:
     return Outcome(v.OTHER_MACHINE, f"{100 * (1 - seconds['btppsvm'] / seconds[other]):.1f}")
 
 
-def rank(t: Tables, column: str) -> float:
-    """BTPPSVM's place among the six, by a column of Table 5."""
-    return t["table5"].set_index("system")[column].rank()["btppsvm"]
-
-
 # the tables, cell by cell
 
 COUNTS, ACCURACIES = dict.fromkeys(SYSTEMS, ("count",)), dict.fromkeys(SYSTEMS, ("accuracy", TESTS))
@@ -242,7 +237,8 @@ for _name, _other, _share in (("48", "ppsvm_oao", 48.5), ("19", "ppsvm_oaa", 18.
          lambda t, other=_other: saved(t, other))
 for _name, _column in (("test", "test_s"), ("training", "train_s")):
     says(f"shortest-{_name}", "Table 5", f"BTPPSVM has the shortest {_name} time of the six on Letter.",
-         lambda t, column=_column: Outcome(v.OTHER_MACHINE, f"rank {int(rank(t, column))} of 6"))
+         lambda t, column=_column: Outcome(v.OTHER_MACHINE, "rank {:.0f} of 6".format(
+             t["table5"].set_index("system")[column].rank()["btppsvm"])))
 says("least-work", "Section 4", "BTPPSVM computes the fewest kernel values of the six for a row of Letter.",
      _least_work)
 for _name, _column, _text in (("error", "error_pct", "test error"),

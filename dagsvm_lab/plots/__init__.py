@@ -1,8 +1,6 @@
-"""The figures, one module a paper; here what they share: colours that colour-blind readers tell apart, and a style."""
+"""What figures share: colours that colour-blind readers tell apart, and a style."""
 
 from __future__ import annotations
-
-import numpy as np
 
 # Okabe and Ito's palette
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
@@ -29,17 +27,3 @@ def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] | None = N
     plt.rcParams.update(STYLE)  # not a context: legends and titles come later
     size = size or (4.2 * columns, 3.2 * rows)
     return plt.subplots(rows, columns, figsize=size, layout="constrained", **options)
-
-
-def heat(ax, values: np.ndarray, rows, columns, digits: int = 1, cmap: str = "cividis", **options) -> None:
-    """Draw `values` as a heat map with every cell's number in it, NaN left blank."""
-    image = ax.imshow(values, cmap=cmap, aspect="auto", **options)
-    ax.set_xticks(range(len(columns)), columns)
-    ax.set_yticks(range(len(rows)), rows)
-    ax.spines[:].set_visible(False)
-    for (i, j), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            red, green, blue, _ = image.cmap(image.norm(value))
-            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
-            colour = "white" if dark else "black"
-            ax.text(j, i, f"{value:.{digits}f}", ha="center", va="center", fontsize=7, color=colour)

@@ -43,11 +43,6 @@ def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: floa
     return CLOSE if their_low <= high and low <= their_high else NOT_REPRODUCED
 
 
-def count_verdict(published: float, measured: float, near: float = 0.05, far: float = 0.15) -> str:
-    """The word for a count or a ratio: reproduced within the share `near`, close within `far`."""
-    return distance_verdict(published, measured, near * abs(published), far * abs(published))
-
-
 def distance_verdict(published: float, measured: float, near: float, far: float) -> str:
     """The word for a number by its distance: at most `near` reproduced, at most `far` close."""
     if pd.isna(published) or pd.isna(measured):
@@ -76,7 +71,8 @@ def judge(rule: Sequence, published: float, measured: float, digits: int = 0) ->
             [n] = limits
             return accuracy_verdict(published, None if pd.isna(n) else measured * n / 100, n, rounding)
         case "count" | "ratio":
-            return count_verdict(published, measured, *limits)
+            near, far = (share * abs(published) for share in limits or (0.05, 0.15))
+            return distance_verdict(published, measured, near, far)
         case "points":
             return distance_verdict(published, measured, *limits)
         case "exact":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,6 +27,7 @@ from ..datasets import load
 from ..files import project_root, write_atomically
 from ..kernels import Kernel, gamma_from_sigma
 from ..machines import pair_code, train
+from ..papers.common import timed
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
 from ..threads import one_thread
 
@@ -45,12 +45,7 @@ PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 def best(run: Callable[[], object], patience: float = 6.0, most: int = 3) -> float:
     """Fewest seconds of up to `most` runs, within about `patience` seconds in all."""
-    found: list[float] = []
-    while len(found) < most and sum(found) < patience:
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    return timed(run, most, patience=patience)[1]
 
 
 def measure(name: str) -> list[dict]:

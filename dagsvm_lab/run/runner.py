@@ -137,12 +137,6 @@ class OwnKernel(AsyncKernelManager):
             subprocess.run(watched, start_new_session=True, stderr=subprocess.DEVNULL)
 
 
-def end_group(leader: int) -> None:
-    """Kill all processes of a kernel's group."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL) if os.name == "posix" else psutil.Process(leader).kill()
-
-
 class OwnEngine(NBClientEngine):
     """papermill's engine with our kernel, one deadline for the whole notebook, and a call per cell."""
 
@@ -206,9 +200,9 @@ def run_job(job: Job, at: dict | None = None) -> Outcome:
 def stop(batch: str) -> None:
     """Kill the kernels of that batch in this process, with the workers they started."""
     for child in psutil.Process().children():
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, ProcessLookupError, PermissionError):
             if child.environ().get(BATCH) == batch:
-                end_group(child.pid)
+                os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
 
 
 def sweep(folder: Path) -> None:

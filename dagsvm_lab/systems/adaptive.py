@@ -177,28 +177,13 @@ class AdaptiveDAGSVC(BankClassifier):
         y = (codes == codes.max()).astype(int)
         if self.tune == "dbtc":
             gammas = [max(gammas, key=lambda g: dbtc(self._with_gamma(g), X[y == 0], X[y == 1]))]
-        curves = [self.validation_curve(X, y, self._with_gamma(g)) for g in gammas]
+        curves = [self._validation_curve(X, y, self._with_gamma(g)) for g in gammas]
         best = max(range(len(gammas)), key=lambda k: curves[k][1].max())
         Cs, accuracy = curves[best]
         return gammas[best], Cs[int(np.argmax(accuracy))]
 
-    def validation_curve(self, X: np.ndarray, y: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """Validation accuracies over the grid of C for one two-class problem.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Rows of two classes, or their kernel matrix.
-        y : ndarray of shape (n_samples,)
-            Their labels, 0 or 1.
-        kernel : Kernel
-            The kernel.
-
-        Returns
-        -------
-        Cs, accuracies : ndarray
-            The grid, sorted, and the share of rows that the folds' machines answer rightly at each C.
-        """
+    def _validation_curve(self, X: np.ndarray, y: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """The grid of C, sorted, and the share of rows (labels 0 or 1) that the folds' machines answer rightly."""
         Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
         folds, right, code = self.cv, np.zeros(len(Cs)), np.repeat(pair_code(2), len(Cs), axis=0)
         if isinstance(folds, int):

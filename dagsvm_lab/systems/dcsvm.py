@@ -104,21 +104,6 @@ class DCSVC(BankClassifier):
         share = (self._trained(sample, by_sign=True) >= 0).T.astype(float) @ belongs / belongs.sum(axis=0)
         self.predictions_table_ = np.stack([share, 1 - share], axis=2)
 
-    def separation(self, threshold: float) -> float:
-        """Share of the table's entries that decide for one class up to a threshold (Figure 10).
-
-        Parameters
-        ----------
-        threshold : float
-            Share of a class that may fall on the wrong side.
-
-        Returns
-        -------
-        share : float
-            From 0 to 1.
-        """
-        return float(np.mean(self.predictions_table_.max(axis=2) >= 1 - threshold))
-
     def with_threshold(self, threshold: float, prefer: str | None = None) -> Self:
         """Copy this fitted estimator with another threshold over the same machines.
 
