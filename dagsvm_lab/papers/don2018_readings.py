@@ -1,4 +1,4 @@
-"""What Rathgamage Don and Iacob 2018 may have run: the files, splits and scaling of two readings, and a search.
+"""What Rathgamage Don and Iacob 2018 may have run: the files, splits and scaling of two readings.
 
 "as written" takes the paper at its word: whole files, ten tests of a fifth, e1071's defaults; no printed result was
 looked at. "as inferred" is what the printed digits point to: parts of files, Glass with its Id, eleven tests of a
@@ -96,41 +96,6 @@ def e1071_scaled(X: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
     """X and the others as e1071's svm() scales them: standardised, or left alone if one column of X is constant."""
     width = X.std(axis=0, ddof=1)
     return tuple((A - X.mean(axis=0)) / width if (width > 0).all() else A for A in (X, *others))
-
-
-def walk(table: np.ndarray, f: np.ndarray, *, prefer: str, last: bool, delete: bool, theta: float) -> np.ndarray:
-    """Steps of each row of machine outputs `f` through DCSVM's tree, built with choices that the paper leaves open.
-
-    `last` takes the last of equal machines instead of the first; `delete` reads line 11 of Algorithm 1 literally: the
-    machines of an undecided class leave the table, although its column stays (where none is left, they come back).
-    """
-    n = table.shape[1]
-    i, j = np.triu_indices(n, 1)
-    score = -(table[np.arange(len(i)), i, 0] + table[np.arange(len(i)), j, 1])
-
-    def steps(rows: np.ndarray, classes: frozenset, machines: frozenset) -> None:
-        if len(classes) == 1 or not len(rows):
-            return
-        usable = [t for t in machines if i[t] in classes and j[t] in classes] if delete else []
-        usable = usable or [t for t in range(len(i)) if i[t] in classes and j[t] in classes]
-        sides = {t: [{c for c in classes if table[t, c, s] > theta} for s in (0, 1)] for t in usable}
-
-        def key(t: int) -> tuple:
-            as_i, as_j = map(len, sides[t])
-            division = (as_i + as_j - len(classes), max(as_i, as_j) - len(classes))
-            return (score[t], *division) if prefer == "score" else (*division, score[t])
-
-        best = min(usable, key=lambda t: (key(t), -t if last else t))
-        as_i, as_j = sides[best][0] - {j[best]} | {i[best]}, sides[best][1] - {i[best]} | {j[best]}
-        taken[rows] += 1
-        right = f[rows, best] >= 0
-        for part, mine, other in ((rows[right], as_i, as_j), (rows[~right], as_j, as_i)):
-            kept = frozenset(t for t in usable if not {i[t], j[t]} & other) if delete else machines
-            steps(part, frozenset(mine), kept)
-
-    taken = np.zeros(len(f), dtype=int)
-    steps(np.arange(len(f)), frozenset(range(n)), frozenset(range(len(i))))
-    return taken
 
 
 def step_parts(separation: Sequence[float]) -> tuple[float, float, float]:
