@@ -22,30 +22,11 @@ def paper(monkeypatch):
     monkeypatch.setattr(v, "published", lambda name: printed)
     p = Paper("09_test1999", "Tester, Other 1999")
 
-    @p.claim("path", place="1", text="paths have N - 1 nodes")
-    def path(t):
-        return t["graph"].eval("path == n - 1")
-
-    @p.claim("ratio", place="2", text="twice", published=2.0)
-    def ratio(t):
-        return t["graph"]["n"].sum() / 10
-
-    @ratio.as_inferred
-    def _(t):
-        return 2.1
-
-    @p.claim("truth", place="3", text="more")
-    def truth(t):
-        return t["graph"]["n"].max() > 100
-
-    @p.claim("misspelt", place="4", text="a column that is not there")
-    def misspelt(t):
-        return t["graph"]["nn"] > 1
-
-    @p.claim("made", place="5", text="true by construction", kind="definition")
-    def made(t):
-        return True
-
+    p.states("path", "1", "paths have N - 1 nodes", lambda t: t["graph"].eval("path == n - 1"))
+    p.states("ratio", "2", "twice", lambda t: t["graph"]["n"].sum() / 10, lambda t: 2.1, published=2.0)
+    p.states("truth", "3", "more", lambda t: t["graph"]["n"].max() > 100)
+    p.states("misspelt", "4", "a column that is not there", lambda t: t["graph"]["nn"] > 1)
+    p.states("made", "5", "true by construction", lambda t: True, kind="definition")
     p.uncheckable("clock", place="6", text="fast", reason="their machine is gone")
     common = dict(place="Table 1", published="x", keys=["set"])
     p.cells("t1", table="t1", columns={"error": ("error", 100), "n": ("count",)}, **common)
@@ -81,7 +62,7 @@ def test_a_missing_table_is_not_available_and_a_misspelt_column_raises(paper, fo
 
 def test_a_claim_stated_twice_and_an_unknown_reading_are_refused(paper):
     with pytest.raises(ValueError, match="twice"):
-        paper.claim("path", place="1", text="again")(lambda t: True)
+        paper.states("path", "1", "again", lambda t: True)
     with pytest.raises(ValueError, match="reading"):
         paper.cells("t9", place="", published="x", table="t", keys=["set"], columns={}, reading="as hoped")
 

@@ -154,8 +154,8 @@ def _root(t: Tables, reading: str) -> Outcome:
 
 
 both("don-root", "section 3.2", "Machine 5-6 is the root of Glass's tree.", _root)
-don.claim("don-72", place="section 4.3", text="58 of the 15 x 6 cells are 72.5 %.", published=72.5,
-          rule=("exact",))(lambda t: 100 * 58 / (15 * 6))
+don.states("don-72", "section 4.3", "58 of the 15 x 6 cells are 72.5 %.", lambda t: 100 * 58 / (15 * 6),
+           published=72.5, rule=("exact",))
 
 
 # ------------------------------------------------------------------------------------------------ sections 4.1, 4.2
@@ -190,8 +190,8 @@ both("don-fewer-evaluations", "section 4.2", "DCSVM meets fewer support vectors 
      lambda t, r: wide(t, r, "support_vectors").eval("`0.01` < ovo"))
 both("don-svs-steps", "section 4.2", "Support vectors follow the number of steps (ranks of what is saved).",
      lambda t, r: ranked(*(wide(t, r, c).eval("`0.01` / ovo") for c in ("support_vectors", "steps"))))
-don.claim("don-faster", place="Figure 7", text="DCSVM predicts a row faster than one-versus-one, each set.")(
-    lambda t: t["times"].set_index("dataset").eval("dcsvm < ovo"))
+don.states("don-faster", "Figure 7", "DCSVM predicts a row faster than one-versus-one, each set.",
+           lambda t: t["times"].set_index("dataset").eval("dcsvm < ovo"))
 
 
 # ------------------------------------------------------------------------------------------------ section 4.3
@@ -207,8 +207,8 @@ def _steady(t: Tables, reading: str) -> bool:
 
 both("don-larger-better", "section 4.3", "The larger the threshold, the better the accuracy, in general.",
      lambda t, r: mostly(wide(t, r, "accuracy_pct").eval("`2` - `0.01`")))
-don.claim("don-larger-better-printed", place="Table 4", text="The same, of the accuracies that the paper prints.")(
-    lambda t: mostly(PRINTED["acc_2"] - PRINTED["acc_0.01"]))
+don.states("don-larger-better-printed", "Table 4", "The same, of the accuracies that the paper prints.",
+           lambda t: mostly(PRINTED["acc_2"] - PRINTED["acc_0.01"]))
 both("don-threshold-accuracy", "section 1", "A higher threshold possibly sacrifices accuracy (on some set).",
      lambda t, r: some(gain(t, r, "dcsvm_2", "dcsvm")["high"] < 0))
 both("don-threshold-steps", "section 4.3", "A larger threshold may increase speed (fewer steps, some set).",
@@ -216,8 +216,8 @@ both("don-threshold-steps", "section 4.3", "A larger threshold may increase spee
 both("don-threshold-svs", "section 4.3", "A larger threshold may reduce effort (fewer support vectors, some set).",
      lambda t, r: some(wide(t, r, "support_vectors").eval("`2` < `0.01` - 1e-9")))
 both("don-steps-below", "section 4.3", "In all cases the number of decision steps is below k - 1.", _below)
-don.claim("don-steps-printed", place="Table 5", text="The same, of the steps that the paper itself prints.")(
-    lambda t: PRINTED.filter(like="steps_").max(axis=1) < PRINTED["classes"] - 1)
+don.states("don-steps-printed", "Table 5", "The same, of the steps that the paper itself prints.",
+           lambda t: PRINTED.filter(like="steps_").max(axis=1) < PRINTED["classes"] - 1)
 both("don-before-dag", "section 4.3", "DCSVM outperforms DAGSVM: fewer steps, in general.",
      lambda t, r: mostly(wide(t, r, "steps").eval("dagsvm - `0.01`")))
 both("don-separable", "section 4.3", "The more separable the data, the less the threshold changes speed.",

@@ -4,13 +4,12 @@ A paper is a module of `dagsvm_lab.papers` that makes one `Paper` and states its
 
     platt = Paper("01_platt2000", "Platt, Cristianini, Shawe-Taylor 2000")
 
-    @platt.claim("platt-path", place="section 2", text="A row meets N - 1 nodes")
-    def path_length(t):
-        return t["graph"].eval("path_max == n_classes - 1")
+    platt.states("platt-path", "section 2", "A row meets N - 1 nodes",
+                 lambda t: t["graph"].eval("path_max == n_classes - 1"))
 
 `t["graph"]` is the recorded table. A table that is not there gives "not available here"; a misspelt column raises.
 The body returns a truth value, a number (judged against `published` by `rule`), a column of truth values (all must
-hold) or an `Outcome`. A second body, for the reading *as inferred*, is added with `@path_length.as_inferred`.
+hold) or an `Outcome`. A second body is for the reading *as inferred*.
 """
 
 from __future__ import annotations
@@ -79,11 +78,6 @@ class Claim:
     published: float | None = None
     rule: Sequence = ("count",)
     bodies: dict[str, Body] = field(default_factory=dict)
-
-    def as_inferred(self, body: Body) -> Body:
-        """Add the body that judges the reading as inferred."""
-        self.bodies[INFERRED] = body
-        return body
 
     def judge(self, tables: Tables, reading: str = WRITTEN) -> Outcome:
         """Measure and judge the claim in one reading; an empty word where it has no such reading."""
@@ -164,21 +158,15 @@ class Paper:
         self.claims: dict[str, Claim] = {}
         self.tables: list[Cells] = []
 
-    def claim(self, id: str, **about) -> Callable[[Body], Claim]:
-        """Decorate the function that measures a claim; `about` are the fields of `Claim`."""
+    def states(self, id: str, place: str, text: str, body: Body, inferred: Body | None = None, **about) -> Claim:
+        """State a claim by the function that measures it, and by the one for the reading as inferred, if there is one.
+
+        `about` are fields of `Claim`. What is true by construction has the kind "definition", and is no success.
+        """
         if id in self.claims:
             raise ValueError(f"{self.key} states {id} twice")
-        return lambda body: self.claims.setdefault(id, Claim(id, bodies={WRITTEN: body}, **about))
-
-    def states(self, id: str, place: str, text: str, body: Body, inferred: Body | None = None, **about) -> Claim:
-        """State a claim by the function that measures it, and the one for the reading as inferred, if there is one.
-
-        What is true by construction has the kind "definition": it is not counted as a success.
-        """
-        claim = self.claim(id, place=place, text=text, **about)(body)
-        if inferred is not None:
-            claim.as_inferred(inferred)
-        return claim
+        bodies = {WRITTEN: body} | ({INFERRED: inferred} if inferred else {})
+        return self.claims.setdefault(id, Claim(id, place, text, bodies=bodies, **about))
 
     def uncheckable(self, id: str, place: str, text: str, reason: str) -> Claim:
         """State a claim that no run can decide, and why."""
