@@ -1,7 +1,5 @@
 """What several papers need: splits, timing, and rules of their claims."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ of each trial), `shape` (trees made score first and balance first), `glass_draws
 "More accurate" is judged over trials by an interval for splits that share rows; "in general" by a sign test over sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

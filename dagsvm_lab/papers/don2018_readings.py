@@ -5,8 +5,6 @@ looked at. "as inferred" is what the printed digits point to: parts of files, Gl
 tenth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

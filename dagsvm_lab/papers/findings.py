@@ -1,7 +1,5 @@
 """What a reader would repeat to a colleague: sentences whose every number comes from the recorded tables."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The ground on which the tour and the head-to-head compare systems, and the field that meets there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -5,8 +5,6 @@ runs both. Where a statement is about training, *as written* is judged on Platt'
 it asks for, which no computer changes, and *as inferred* on LIBSVM's CPU seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

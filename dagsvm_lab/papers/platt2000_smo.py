@@ -10,8 +10,6 @@ A count depends on the rows alone, not on the computer. For speed this program i
 every E_i.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

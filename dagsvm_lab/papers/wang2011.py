@@ -5,8 +5,6 @@ C and gamma to which the printed accuracy and share of support vectors point tog
 with the share that gives the printed count of machines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -4,8 +4,6 @@ Inputs are scaled to [-1, 1] by the training rows (Eq. 11), and labels are class
 class wins all its pairs: no list can strike that class out, so every order of the list gives it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import permutations
 

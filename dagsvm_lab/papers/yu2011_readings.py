@@ -1,7 +1,5 @@
 """How Yu et al.'s recipe may be read: surfaces over (gamma, C) for every pair, and the search for Vowel's numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """What figures share: colours that colour-blind readers tell apart, and a style."""
 
-from __future__ import annotations
-
 # Okabe and Ito's palette
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"

@@ -1,7 +1,5 @@
 """Drawings of decision graphs: layers downwards, the classes still possible beside each node, one row's way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Systems by accuracy and cost, and ranks as a Nemenyi diagram."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

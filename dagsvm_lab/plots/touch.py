@@ -4,8 +4,6 @@ Notebook 00 writes it beside its tables; the pages only draw it. `walks` has eve
 themselves, which the page evaluates.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -12,8 +12,6 @@ The body returns a truth value, a number (judged against `published` by `rule`),
 hold) or an `Outcome`. A second body is for the reading *as inferred*.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

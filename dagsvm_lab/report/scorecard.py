@@ -1,7 +1,5 @@
 """The scorecard: every statement and table cell of the papers beside what was recorded, and a word for each reading."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How a table is shown: HTML, verdicts marked by word, sign and colour, plain text beside; always the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 

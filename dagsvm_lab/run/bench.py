@@ -6,8 +6,6 @@ with rows, classes and inputs. The limit of a machine is what its kernel values 
 matrices, and exponentials.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

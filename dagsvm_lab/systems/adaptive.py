@@ -4,8 +4,6 @@ Separability is the squared distance between two class means in feature space (E
 as they must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)/(n1 n2).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """A kernel classifier as scikit-learn knows it: parameters, validation, fitting that is all or nothing, answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self

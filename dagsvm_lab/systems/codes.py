@@ -1,7 +1,5 @@
 """Error-correcting output codes over a bank (Dietterich and Bakiri 1995; Allwein, Schapire and Singer 2000)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

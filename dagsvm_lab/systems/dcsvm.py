@@ -5,8 +5,6 @@ all-predictions table (Definition 2), from which a machine's purity, balance (De
 follow for any set of classes still in competition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from numbers import Real

@@ -4,8 +4,6 @@ The graph is a list of classes: the node for a list tests its first class agains
 list. `ddag` is the graph, `evaluate_list` the list: two forms of the same function, held equal by a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 

@@ -1,7 +1,5 @@
 """What an estimator's declaration says, said once: types become checks, a parent's documentation its children's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

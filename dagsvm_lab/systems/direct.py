@@ -5,8 +5,6 @@ what the DCSVM paper (section 2.1) sets against the systems made of two-class ma
 has one machine a class, all trained together; there is no graph to walk, so every row meets all of them.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -5,8 +5,6 @@ min 1/2 w.w + C sum xi_j  with  y_j (w.x_j + b) >= y_j^2 - y_j^2 xi_j,  xi_j >= 
 Its dual is the common one with s = sign y, p = |y|, u = C / |y|; y = 0 says nothing and drops out.
 """
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
 

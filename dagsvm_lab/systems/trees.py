@@ -4,8 +4,6 @@ A node's machine tells two of its classes apart and routes the samples of the ot
 goes to both children. Only the machines that the tree uses are kept.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
