@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from .machines import entries
 from .outputs import Unsure, Walker
 
 Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -265,7 +266,7 @@ class Code(np.ndarray):
     @cached_property
     def words(self) -> tuple[sparse.csr_matrix, np.ndarray]:
         code = np.asarray(self)
-        machine, label = np.divmod(np.flatnonzero(code != 0), code.shape[1])  # SciPy's way takes forty times as long
+        machine, label = entries(code)  # SciPy's way takes forty times as long
         words = sparse.csr_matrix((code[machine, label].astype(float), (label, machine)), shape=code.T.shape)
         return words, -np.asarray(words.minimum(0).sum(axis=1))
 
@@ -306,7 +307,8 @@ class Ballot(Graph):
         best, open_ = int(scores.argmax()), np.abs(f) <= slack
         if self.by_sign:
             # the most that a rival can have, and the least for the best, whatever the open machines say
-            side = self.code[open_] * np.where(f[open_] >= 0, 1, -1)[:, None]
+            side = np.asarray(self.code)[open_]
+            side *= np.where(f[open_] >= 0, np.int8(1), np.int8(-1))[:, None]
             reach = scores + (side < 0).sum(axis=0)
             reach[best] = scores[best] - (side[:, best] > 0).sum()
         else:

@@ -38,6 +38,13 @@ def rest_code(n: int) -> np.ndarray:
     return (2 * np.eye(n, dtype=np.int8) - 1).astype(np.int8)
 
 
+def entries(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(machine, class) of every entry of a coding matrix that is not 0, machine by machine."""
+    some = max(1, (1 << 20) // code.shape[1])  # machines looked at at a time: a code can be large
+    parts = [np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1] for k in range(0, len(code), some)]
+    return np.divmod(np.concatenate(parts), code.shape[1])
+
+
 def pair_index(i, j, n: int):
     """Row of the pair i < j in `pair_code(n)`."""
     return i * (2 * n - i - 1) // 2 + (j - i - 1)
@@ -82,8 +89,8 @@ class Bank:
         float32 where that is good to about 1e-4.
         """
         X, machines = rows_of(X), None if machines is None else np.atleast_1d(machines)
-        n, bias = X.shape[0], self.bias if machines is None else self.bias[machines]
-        out, height = np.tile(bias, (n, 1)), self.height
+        n, height, bias = X.shape[0], self.height, self.bias if machines is None else self.bias[machines]
+        out = np.tile(bias, (n, 1)) if height == ROWS else np.repeat(bias[:, None], n, axis=1).T
         if not n:
             return out
         with one_thread():
@@ -233,9 +240,7 @@ def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) ->
 
 def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | None = None) -> Duals:
     """The duals of a coding matrix on rows of classes `codes`, for C = 1; arguments as of `train`."""
-    some = max(1, (1 << 20) // code.shape[1])  # machines looked at at a time: a code can be large
-    parts = [np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1] for k in range(0, len(code), some)]
-    t, c = np.divmod(np.concatenate(parts), code.shape[1])
+    t, c = entries(code)
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
     n = np.diff(first)[c]

@@ -48,7 +48,7 @@ class Outputs:
 
     def _weigh(self, slices: list[slice], coef: csr_matrix, used: np.ndarray, dtype) -> None:
         if self.width < ROWS:  # so many machines that each has few of the support vectors
-            self.pieces = [(slice(None), slice(None), coef[:, used].astype(dtype))]
+            self.pieces = [(slice(None), None, coef[:, used].astype(dtype))]
             return
         self.pieces, columns = [], coef.tocsc()[:, used]
         for part in slices:
@@ -60,12 +60,14 @@ class Outputs:
             self.pieces.append((part, machines, weights))
 
     def __call__(self, X) -> np.ndarray:
-        total = np.zeros((self.n_machines, self.width))
         left = None if self.rows is None else self.rows.place(X)
+        total = np.zeros((self.n_machines, self.width)) if self.width >= ROWS else None
         for part, machines, weights in self.pieces:
             tile = X[:, self.support[part]].T if left is None else self.rows.under(left, part)
             if isinstance(self.rows, SparseRows):  # only the block's own rows: products have its width all the same
                 tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
+            if machines is None:
+                return (weights @ np.ascontiguousarray(tile[:, EDGE:-EDGE])).T
             total[machines] += weights @ np.ascontiguousarray(tile)
         return total.T[EDGE:-EDGE]
 
@@ -110,15 +112,20 @@ class Lean:
         single = blocks is not None and blocks.dtype == np.float32
         self.unit = np.finfo(np.float32).eps if single else 4.0 * np.finfo(float).eps
         Z = self.rows.left[:, :-2] if kernel.name == "rbf" else self.rows.left
-        squares, self.coef, self.bias = np.einsum("ij,ij->i", Z, Z), bank.coef, bank.bias
-        self.farthest, ends = float(squares.max(initial=0.0)), bank.coef.indptr
+        squares, self.sparse, self.coef, self.bias = np.einsum("ij,ij->i", Z, Z), bank.coef, bank.coef, bank.bias
+        self.farthest = float(squares.max(initial=0.0))
         self.flat, self.steep, self.root = slopes(bank.coef, squares, Z.shape[1])
-        own = [(bank.coef.indices[a:b], bank.coef.data[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        numbers = zip(self.bias.tolist(), self.flat.tolist(), self.steep.tolist(), strict=True)
-        self.machines = [(*mine, *more) for mine, more in zip(own, numbers, strict=True)]
+        self.machines: list[tuple | None] = [None] * len(self.bias)  # those asked before
         if bank.coef.shape[0] * bank.coef.shape[1] <= DENSE:
             self.coef = bank.coef.toarray()
         self.unknown = np.full(len(bank.support), np.nan)
+
+    def machine(self, t: int) -> tuple[np.ndarray, np.ndarray, float, float, float]:
+        """Support vectors, coefficients, bias and rounding of machine t."""
+        own = slice(self.sparse.indptr[t], self.sparse.indptr[t + 1])
+        numbers = float(self.bias[t]), float(self.flat[t]), float(self.steep[t])
+        self.machines[t] = found = (self.sparse.indices[own], self.sparse.data[own], *numbers)
+        return found
 
     def place(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Prepare x; with it what rounding may do to a kernel value, in units of the blocks' precision."""
@@ -154,7 +161,7 @@ class Walker:
     def ask(self, t: int, cut: float = 0.0) -> float:
         """Compute f_t(x), to be compared with `cut`; the machine asked last is not computed again."""
         if t != self.last:
-            own, beta, bias, flat, steep = self.lean.machines[t]
+            own, beta, bias, flat, steep = self.lean.machines[t] or self.lean.machine(t)
             k = self.k.take(own)
             missing = k != k
             if missing.any():

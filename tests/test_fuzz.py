@@ -66,6 +66,17 @@ def test_sizes_that_overflow_when_multiplied_are_taken(cache_size):  # found by 
         assert outcome(make(cache_size=cache_size, max_iter=np.int8(100)), X, Y) == "answered"
 
 
+@pytest.mark.parametrize("C, weight", [(9e306, 1.0), (np.inf, 1.0), (1e300, 1e-300), (1e300, 1e300), (1e-300, 1.0)])
+def test_the_largest_and_the_least_bounds_are_taken(C, weight):  # found by `make fuzz`
+    for make in EVERY:
+        assert outcome(make(C=C, tol=2.0, class_weight={0: weight}), X, Y) in ("answered", "refused")
+
+
+@pytest.mark.parametrize("gamma", [1e19, 9e307])
+def test_a_separability_out_of_range_is_refused(gamma):  # found by `make fuzz`
+    assert outcome(systems.AdaptiveDAGSVC(separability=gamma), X, Y) == "refused"
+
+
 @settings(max_examples=100)
 @given(st.sampled_from(EVERY), st.integers(0, 10**6),
        st.sampled_from(["asymmetric", "no kernel", "low rank", "zero", "huge", "tiny", "not finite", "wide", "tall"]),

@@ -1,5 +1,7 @@
 """Every system beside an independent computation: scikit-learn's, or a few lines of brute force."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
@@ -46,6 +48,20 @@ def test_max_wins_is_libsvms_vote(digits, pairs):
     clear = ~ours.tied(T)
     np.testing.assert_array_equal(ours.predict(T)[clear], libsvm.predict(T)[clear])
     np.testing.assert_array_equal(ours.support_, np.sort(libsvm.support_))
+
+
+def test_eighty_thousand_machines_are_asked_in_little_memory():
+    corners = np.stack(np.unravel_index(np.arange(400), (20, 20)), axis=1).astype(float)
+    votes, dag = (make(C=10.0, gamma=1.0).fit(corners, np.arange(400)) for make in (lab.MaxWinsSVC, lab.DAGSVC))
+    tracemalloc.start()
+    try:
+        for est in (votes, dag):
+            assert est.predict(corners[:1])[0] == 0  # what prepares the machines for single rows, then for blocks
+            np.testing.assert_array_equal(est.predict(corners), np.arange(400))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * 8 * len(votes.machines_.code) * 400  # half of all outputs
 
 
 def test_one_versus_rest_is_scikit_learns(digits):

@@ -40,7 +40,8 @@ def finish(K, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np.ndarray) ->
         step, bias = bordered(block(F), v[F], -beta.sum())
         step -= (step.sum() + beta.sum()) / len(F)  # where K and the ones differ in size, rounding left a rest
         room = np.where(step > 0, hi[F] - beta[F], lo[F] - beta[F])
-        ratio = np.divide(room, step, out=np.full(len(F), np.inf), where=step != 0)
+        with np.errstate(over="ignore"):
+            ratio = np.divide(room, step, out=np.full(len(F), np.inf), where=step != 0)
         k = int(np.argmin(ratio))
         if ratio[k] < 1.0:
             beta[F] = np.clip(beta[F] + ratio[k] * step, lo[F], hi[F])

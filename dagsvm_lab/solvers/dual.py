@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LARGEST = 1e100  # finite bounds on alpha beyond it are taken for it: its square must be a number
+LARGEST = 1e100  # finite bounds on alpha beyond it are taken for it, and all of a bank's: its square must be a number
 NUMBERS = ("bias", "objective", "gap", "kkt_violation")
 
 
@@ -82,8 +82,8 @@ class Duals:
 
     def times(self, C) -> Duals:
         """The same machines, not solved yet, with C times the bounds; C is a number, or one a machine."""
-        factor = C if np.ndim(C) == 0 else np.repeat(C, np.diff(self.ends))
-        return Duals(self.ends, self.rows, self.s, self.p, self.u * factor)
+        factor = np.minimum(C if np.ndim(C) == 0 else np.repeat(C, np.diff(self.ends)), LARGEST)
+        return Duals(self.ends, self.rows, self.s, self.p, np.minimum(np.minimum(self.u, LARGEST) * factor, LARGEST))
 
     def take(self, before: Duals, which) -> None:
         """Take the numbers of the machines `which`, all but their alpha, from Duals of the same machines."""

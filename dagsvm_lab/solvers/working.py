@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.blas import dger
 
+from .dual import LARGEST
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -174,13 +176,14 @@ class Working:
 
     def reach(self, change) -> tuple[float, float]:
         """(smallest, largest) multiple of `change` at which some bound of A is met."""
-        ratios = [self.A[change < 0] / -change[change < 0]]
-        if self.loss.shared:
-            room, growth = self.C - self.A.sum(axis=1), change.sum(axis=1)
-            ratios.append(np.maximum(room[growth > 0], 0.0) / growth[growth > 0])
-        else:
-            ratios.append((self.C[:, None] - self.A)[change > 0] / change[change > 0])
-        ratios = np.concatenate(ratios)
+        with np.errstate(over="ignore"):
+            ratios = [self.A[change < 0] / -change[change < 0]]
+            if self.loss.shared:
+                room, growth = self.C - self.A.sum(axis=1), change.sum(axis=1)
+                ratios.append(np.maximum(room[growth > 0], 0.0) / growth[growth > 0])
+            else:
+                ratios.append((self.C[:, None] - self.A)[change > 0] / change[change > 0])
+        ratios = np.minimum(np.concatenate(ratios), LARGEST)
         return (ratios.min(), ratios.max()) if len(ratios) else (np.inf, 1.0)
 
     def clip(self, A) -> None:
@@ -219,5 +222,7 @@ def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
             if falling[count] <= theta:  # the last is the own class's -inf
                 break
         a = np.maximum(h - theta, 0.0)
+        if not a.any():  # C is within the rounding of theta
+            a = (h == falling[0]).astype(float)
         return a * (C / a.sum())  # exactly on its bound, whatever theta lost
     return np.clip(h - theta, 0.0, cap)

@@ -161,6 +161,7 @@ class AdaptiveDAGSVC(BankClassifier):
         self.gamma_, self.C_ = squareform([k.gamma for k in kernels]), squareform(bank.C)
         if self.separability != "own":
             kernels = [replace(kernels[0], gamma=float(self.separability))] * len(kernels)
+            kernels[0].check(sample.X)
         key = ("dbtc", *kernels)
         if key not in sample.memo:
             sample.memo[key] = dbtc_matrix(sample, kernels)

@@ -13,7 +13,7 @@ from ..machines import SETTINGS, Bank, pair_code, train_grid
 from ..outputs import Unsure
 from .classifier import KernelClassifier, Sample
 
-CELLS = 1 << 25  # machine outputs that are held at once: 256 MB
+CELLS = 1 << 22  # machine outputs that are held at once: 32 MB
 
 
 class BankClassifier(KernelClassifier):

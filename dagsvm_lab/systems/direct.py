@@ -12,6 +12,7 @@ from scipy import sparse
 
 from ..machines import STATS, bank_over, rest_code
 from ..solvers.direct import direct_qp, solve_direct, solve_exactly
+from ..solvers.dual import LARGEST
 from ..solvers.working import CRAMMER_SINGER, WESTON_WATKINS
 from .classifier import KernelClassifier, Sample
 
@@ -31,7 +32,9 @@ class DirectClassifier(KernelClassifier):
 
     def _fit(self, sample: Sample) -> None:
         X, codes, kernel, weight, n_classes = sample.X, sample.codes, sample.kernel, sample.weight, sample.n_classes
-        C = np.full(len(codes), float(self.C)) if weight is None else self.C * weight
+        C = np.minimum(
+            min(self.C, LARGEST) * (np.ones(len(codes)) if weight is None else np.minimum(weight, LARGEST)), LARGEST
+        )
         kernel.check(X)
 
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
