@@ -66,7 +66,10 @@ def test_sizes_that_overflow_when_multiplied_are_taken(cache_size):  # found by 
         assert outcome(make(cache_size=cache_size, max_iter=np.int8(100)), X, Y) == "answered"
 
 
-@pytest.mark.parametrize("C, weight", [(9e306, 1.0), (np.inf, 1.0), (1e300, 1e-300), (1e300, 1e300), (1e-300, 1.0)])
+@pytest.mark.parametrize(
+    "C, weight",
+    [(9e306, 1.0), (np.inf, 1.0), (1e300, 1e-300), (1e300, 1e300), (1e-300, 1.0), (np.float32(2), np.float32(1))],
+)
 def test_the_largest_and_the_least_bounds_are_taken(C, weight):  # found by `make fuzz`
     for make in EVERY:
         assert outcome(make(C=C, tol=2.0, class_weight={0: weight}), X, Y) in ("answered", "refused")

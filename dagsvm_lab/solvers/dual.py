@@ -82,7 +82,7 @@ class Duals:
 
     def times(self, C) -> Duals:
         """The same machines, not solved yet, with C times the bounds; C is a number, or one a machine."""
-        factor = np.minimum(C if np.ndim(C) == 0 else np.repeat(C, np.diff(self.ends)), LARGEST)
+        factor = np.minimum(np.asarray(C, float) if np.ndim(C) == 0 else np.repeat(C, np.diff(self.ends)), LARGEST)
         return Duals(self.ends, self.rows, self.s, self.p, np.minimum(np.minimum(self.u, LARGEST) * factor, LARGEST))
 
     def take(self, before: Duals, which) -> None:

@@ -32,9 +32,8 @@ class DirectClassifier(KernelClassifier):
 
     def _fit(self, sample: Sample) -> None:
         X, codes, kernel, weight, n_classes = sample.X, sample.codes, sample.kernel, sample.weight, sample.n_classes
-        C = np.minimum(
-            min(self.C, LARGEST) * (np.ones(len(codes)) if weight is None else np.minimum(weight, LARGEST)), LARGEST
-        )
+        factor = np.ones(len(codes)) if weight is None else np.minimum(weight, LARGEST)
+        C = np.minimum(min(float(self.C), LARGEST) * factor, LARGEST)
         kernel.check(X)
 
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
