@@ -17,6 +17,7 @@ lemma gives, `lemma4_observed` the sharpest that the proof allows, with the k_i 
 which logarithm it means; the argument (swapping halves of a double sample: 2^-(eps m)) says base 2, hence `log_base`.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from math import e, inf
 
@@ -106,14 +107,7 @@ def first_informative_m(
     margins, radius: float = 1.0, delta: float = 0.05, log_base: float | str = 2, bound: Callable = theorem1
 ) -> int:
     """Find the smallest sample size m at which `bound` drops below 1 and says anything, the margins held."""
-    high = 2
-    while bound(margins, radius, high, delta, log_base) >= 1:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if bound(margins, radius, middle, delta, log_base) >= 1 else (low, middle)
-    return high
+    return 2 + bisect_left(range(2, 2**53), True, key=lambda m: bound(margins, radius, m, delta, log_base) < 1)
 
 
 def enclosing_radius(K=None, *, X=None, kernel: Kernel | None = None) -> float:

@@ -11,22 +11,10 @@ from . import RED
 
 def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.ndarray | None = None,
          path: np.ndarray | None = None, size: float = 9) -> None:  # fmt: skip
-    """Draw the whole graph in layers on `ax`, and under each node the classes still possible.
+    """Draw the whole graph, grown to its last node, in layers, and under each node the classes still possible.
 
-    Parameters
-    ----------
-    graph : DecisionGraph
-        The graph; it is grown to its last node.
-    ax : matplotlib Axes
-        Where to draw.
-    names : sequence, optional
-        Names of the classes; by default their indices.
-    code : ndarray of shape (n_machines, n_classes), optional
-        Coding matrix, which names the two sides of each node's machine.
-    path : ndarray of shape (n_machines,), optional
-        Machine outputs of one row, whose way through the graph is drawn in colour.
-    size : float, default=9
-        Font size.
+    Classes have `names`, or else their indices; the coding matrix `code` (machines, classes) names the two sides of
+    each node's machine; `path` holds the machine outputs of one row, whose way through the graph is drawn in colour.
     """
     names = [str(c) for c in (names if names is not None else range(graph.n_classes))]
     place, text = layout(graph), _texts(graph, names, code)

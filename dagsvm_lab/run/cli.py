@@ -17,6 +17,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = args.run(args)
         sys.stdout.flush()
+        return code
     except BrokenPipeError:  # as with `data list | head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -26,8 +27,6 @@ def main(argv: list[str] | None = None) -> int:
         code, why = 2, error
     except OSError as error:  # a full disk, a folder that cannot be written, a file that is not there
         code, why = 1, error
-    else:
-        return code
     print(f"dagsvm-lab: {why}", file=sys.stderr)
     return code
 
