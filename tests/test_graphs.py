@@ -13,7 +13,7 @@ from dagsvm_lab.outputs import Unsure
 from dagsvm_lab.plots.graphs import draw, layout, way
 from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc_matrix
 from dagsvm_lab.systems.base import Sample
-from dagsvm_lab.systems.ddag import ddag, evaluate_list, node_place
+from dagsvm_lab.systems.ddag import ddag, evaluate_list
 
 
 def test_four_classes_on_a_line():
@@ -61,15 +61,12 @@ def test_list_and_graph_are_the_same_function(n):
 
 def test_definition_1_numbers_the_nodes():
     n = 6
-    places = {node_place(i, j, n) for i in range(1, n) for j in range(i + 1, n + 1)}
-    assert places == {(layer, k) for layer in range(1, n) for k in range(1, layer + 1)}
-    assert node_place(1, n, n) == (1, 1)
     graph = ddag(range(n), n)
     depth = graph.depth()
     code = pair_code(n)
     for k in np.flatnonzero(graph.machine >= 0):
         i, j = np.flatnonzero(code[graph.machine[k]]) + 1
-        assert depth[k] + 1 == node_place(i, j, n)[0]
+        assert depth[k] + 1 == n - j + i
         # the i-th node of layer j leads to the i-th and the (i+1)-st of the next
         below = []
         for child in (graph.left[k], graph.right[k]):

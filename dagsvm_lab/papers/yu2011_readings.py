@@ -18,7 +18,6 @@ from .yu2011 import answers, lists, unsettled
 
 GRID_C = 2.0 ** np.arange(-5, 16, 2)
 GOAL = {"best": 284, "worst": 283, "adaptive": 291}  # Vowel in Table 2, right answers of 462
-RECIPES = ("dbtc", "cv", "shared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +28,6 @@ class Surface:
     Cs: np.ndarray
     dbtc: np.ndarray
     accuracy: np.ndarray
-
-    def choice(self, recipe: str) -> tuple[np.ndarray, np.ndarray]:
-        """Index of gamma and of C for each pair, by one of `RECIPES`; ties go to the smallest.
-
-        "dbtc", the paper's: gamma of largest DBTC, then C by validation; "cv": both by validation; "shared": one gamma
-        and one C for all pairs, by their mean validation accuracy.
-        """
-        pairs = np.arange(len(self.dbtc))
-        if recipe == "dbtc":
-            a = self.dbtc.argmax(axis=1)
-            return a, self.accuracy[pairs, a].argmax(axis=1)
-        if recipe == "cv":
-            best = self.accuracy.reshape(len(pairs), -1).argmax(axis=1)
-        else:
-            best = np.full(len(pairs), self.accuracy.mean(axis=0).argmax())
-        return np.unravel_index(best, self.accuracy.shape[1:])
 
 
 def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3, progress=iter) -> Surface:

@@ -16,11 +16,6 @@ from .base import BankClassifier, Sample
 from .declared import Array, Seed
 
 
-def node_place(i: int, j: int, n: int) -> tuple[int, int]:
-    """Layer and place, from 1, of the ij-node (1 <= i < j <= n) by Definition 1: the i-th node of layer n - j + i."""
-    return n - j + i, i
-
-
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
     """The DDAG over the list `order` of class indices. A node stands for a span (first, last) of the list.
 
