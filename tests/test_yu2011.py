@@ -101,7 +101,7 @@ def test_validation_skips_only_what_would_come_out_the_same():
     part = yu.split("iris")
     X, y = part.X[part.y > 0], part.y[part.y > 0] - 1
     est, kernel = AdaptiveDAGSVC(Cs=2.0 ** np.arange(8, -4, -2), tol=1e-8, cv=4, random_state=0), Kernel("rbf", 2.0)
-    Cs, accuracy = est._validation_curve(X, y, kernel)
+    Cs, (accuracy,) = est._validation_curves(X, y, [kernel])
     right, s = np.zeros(len(Cs)), 1.0 - 2 * y
     for fit, held in StratifiedKFold(4, shuffle=True, random_state=0).split(X, y):
         for k, C in enumerate(Cs):

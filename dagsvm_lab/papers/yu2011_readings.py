@@ -39,7 +39,7 @@ def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3,
         X, y = split.X[rows], (split.y[rows] == j).astype(int)
         kernels = [Kernel("rbf", g) for g in gammas]
         distances = [dbtc(k, X[y == 0], X[y == 1]) for k in kernels]
-        return distances, [est._validation_curve(X, y, k)[1] for k in kernels]
+        return distances, est._validation_curves(X, y, kernels)[1]
 
     pairs = zip(*np.triu_indices(split.y.max() + 1, 1), strict=True)
     found = progress(Parallel(n_jobs, return_as="generator")(delayed(of_pair)(*pair) for pair in pairs))

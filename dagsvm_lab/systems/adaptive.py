@@ -17,6 +17,7 @@ from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
 from .base import BankClassifier, Sample
 from .declared import Array, Folds, Positive, Seed
+from .search import Grid
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -176,24 +177,29 @@ class AdaptiveDAGSVC(BankClassifier):
         y = (codes == codes.max()).astype(int)
         if self.tune == "dbtc":
             gammas = [max(gammas, key=lambda g: dbtc(self._with_gamma(g), X[y == 0], X[y == 1]))]
-        curves = [self._validation_curve(X, y, self._with_gamma(g)) for g in gammas]
-        best = max(range(len(gammas)), key=lambda k: curves[k][1].max())
-        Cs, accuracy = curves[best]
-        return gammas[best], Cs[int(np.argmax(accuracy))]
+        Cs, accuracies = self._validation_curves(X, y, [self._with_gamma(g) for g in gammas])
+        best = int(accuracies.max(axis=1).argmax())
+        return gammas[best], Cs[accuracies[best].argmax()]
 
-    def _validation_curve(self, X: np.ndarray, y: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """The grid of C, sorted, and the share of rows (labels 0 or 1) that the folds' machines answer rightly."""
-        Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
-        folds, right, code = self.cv, np.zeros(len(Cs)), np.repeat(pair_code(2), len(Cs), axis=0)
+    def _validation_curves(self, X: np.ndarray, y: np.ndarray, kernels: list[Kernel]) -> tuple[np.ndarray, np.ndarray]:
+        """The grid of C, sorted, and the share of rows (labels 0 or 1) that the folds' machines answer rightly.
+
+        Of shape (kernels, values of C).
+        """
+        Cs, folds = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float)), self.cv
         if isinstance(folds, int):
             most = min(folds, int(np.bincount(y).min()))
             folds = StratifiedKFold(most, shuffle=True, random_state=self.random_state)
-        for fit, held in check_cv(folds, y, classifier=True).split(X, y):
-            columns = fit if kernel.name == "precomputed" else slice(None)
-            sample = Sample(X[fit][:, columns], y[fit], kernel, None, None)
-            bank = self._train(sample, code, C=Cs)  # one machine a value of C
-            f = bank.decision(X[held][:, columns])
-            right += np.sum((f < 0) == y[held][:, None], axis=0)
+        splits = list(check_cv(folds, y, classifier=True).split(X, y))
+        trained = np.array([np.isin(np.arange(len(y)), fit) for fit, _ in splits])
+        sample, right = Sample(X, y, kernels[0], None, None), np.zeros((len(kernels), len(Cs)))
+        code = np.repeat(pair_code(2), len(splits), axis=0)  # a machine a fold: the others' rows have label 0
+        banks = self._train_grid(sample, code, kernels, Cs.tolist(), soft=lambda t, rows, s: s * trained[t, rows])
+        for some, share in zip(banks, right, strict=True):
+            grid = Grid(sample, some, X)
+            for k in range(len(Cs)):
+                wins = grid.outputs("held", k, True) < 0
+                share[k] = sum(np.sum(wins[held, t] == y[held]) for t, (_, held) in enumerate(splits))
         return Cs, right / len(y)
 
     def _make_graph(self) -> DecisionGraph:
