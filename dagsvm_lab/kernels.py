@@ -195,9 +195,12 @@ class Rows:
 
     def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
-        if self.plain:
-            return np.array([self.block(part, part) for part in rows]).reshape(*rows.shape, rows.shape[1])
-        return self.finish(np.matmul(self.left[rows], self.right[rows].transpose(0, 2, 1), out=out))
+        if not self.plain:
+            return self.finish(np.matmul(self.left[rows], self.right[rows].transpose(0, 2, 1), out=out))
+        out = np.empty((*rows.shape, rows.shape[1]), self.dtype) if out is None else out
+        for part, K in zip(rows, out, strict=True):
+            self.block(part, part, out=K)
+        return out
 
     def fill(self, i, j, out: np.ndarray, each: Callable = map, symmetric: bool = False) -> None:
         """Write the kernel of rows i with rows j to `out`, tile by tile: half of them where j equals i (`symmetric`).

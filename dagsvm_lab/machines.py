@@ -208,7 +208,7 @@ def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=N
         soft and (lambda t, *rows: soft(t % m, *rows)),
     )
     path = [one.times(C) for C in Cs]
-    solve_bank(X, grid[0], path, own, **(SETTINGS | settings))
+    solve_bank(X, grid[0], path, own, codes=codes, **(SETTINGS | settings))
     return [[*_banks(X, codes, path, Cs, slice(g * m, (g + 1) * m), kernel, code=code, kernels=kernels, labels=labels)]
             for g, kernel in enumerate(grid)]  # fmt: skip
 

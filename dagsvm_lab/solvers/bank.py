@@ -27,7 +27,17 @@ LEAST = 64
 
 
 def solve_bank(
-    X, kernel: Kernel, path: list[Duals], kernels=None, *, solver: str, tol: float, max_iter: int, verbose: int, **how
+    X,
+    kernel: Kernel,
+    path: list[Duals],
+    kernels=None,
+    *,
+    codes=None,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    verbose: int,
+    **how,
 ) -> None:
     """Solve all Duals of `path`, in place: the same machines, with bounds that grow from one to the next.
 
@@ -53,7 +63,7 @@ def solve_bank(
     total = len(every) * len(path)
     with one_thread(), tqdm(total=total, desc="machines") if verbose else nullcontext() as bar:
         progress = bar.update if verbose else int
-        left = solve_small(X, kernel, path, every[small], kernels, progress) if small.any() else [[]] * len(path)
+        left = solve_small(X, kernel, path, every[small], kernels, progress, codes) if small.any() else [[]] * len(path)
         if issparse(X):
             how["cache_size"] = min(how["cache_size"], max(LEAST, THIN * X.data.nbytes / 2**20))
         before = None

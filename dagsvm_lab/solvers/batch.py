@@ -49,6 +49,7 @@ from .columns import Columns, Spare
 from .dual import Dual, Duals
 from .state import State
 from .steps import SLIGHT, lean, together
+from .table import apart
 
 MOST = 96
 HEAVY = 50_000
@@ -273,12 +274,12 @@ def advance(states: list[State], width: int, H: np.ndarray) -> None:
         v2[:, k, :n] = s.twice()
     stop, limit = np.array([s.stop for s in states]), np.array([min(s.limit, s.hard) - s.steps for s in states])
     most = np.minimum(limit, [SLOW + len(s.active) for s in states])
-    taken, reached = together(H, v2, b, lo, hi, stop, most)
+    taken, reached = together(table := apart(H), v2, b, lo, hi, stop, most)
     for k, s in enumerate(states):
         n = len(s.active)
         s.take(b[k, :n], v2[:, k, :n])
         s.reached = bool(reached[k])
         s.steps += int(taken[k])
         if most[k] <= taken[k] < limit[k] and not s.newton():
-            s.steps += lean(H[k].__getitem__, v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
+            s.steps += lean(table.half(k), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
             s.take(b[k, :n], v2[:, k, :n])

@@ -8,6 +8,7 @@ from .columns import Columns, Cuts
 from .dual import Dual, Duals, measure
 from .newton import exact
 from .smo import once, patience, settle, twice
+from .table import apart
 
 # each with the seconds of other values over today's, on Letter, Pendigits, Segment (one core)
 START = 48  # rows of each side that a dual starts with: 24 1.08 .97 1.14, 96 1.15 1.01 1.01
@@ -85,7 +86,7 @@ class State:
         K = self.square(np.concatenate([a, others]))
         goal = (self.s * self.p)[a] - K[:n, n:] @ self.beta[others]
         K, own = np.ascontiguousarray(K[None, :n, :n]), np.zeros(1, int)
-        found, v, settled, rounds = exact(K, self.s[None, a], self.u[None, a], goal[None], b, own, b.sum())
+        found, v, settled, rounds = exact(apart(K), self.s[None, a], self.u[None, a], goal[None], b, own, b.sum())
         self.steps += int(rounds[0])
         if settled[0]:
             self.beta[a], self.v[a], self.stop = found[0], v[0], self.aim

@@ -22,8 +22,13 @@ Two things keep the loop lean.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.linalg.blas import daxpy, saxpy
+
+if TYPE_CHECKING:
+    from .table import Table
 
 STRETCH = 1.2
 STEPS = 16
@@ -32,12 +37,11 @@ TAU = 1e-12
 SLIGHT = np.array(5e-7, np.float32)
 
 
-def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, reached) of the stacked duals; b and the two copies of v change in place.
+def together(table: Table, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
+    """(steps, reached) of the duals of `table`; b and the two copies of v change in place.
 
     When only a few of many are left, they are given back unfinished, to go on in better company.
     """
-    table = H.reshape(-1, b.shape[1])
     taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
     who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
     room = limit[who] >= STEPS
@@ -56,28 +60,30 @@ def together(H, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
         if FEW < len(who) <= len(b) // 4:
             reached[who] = False
     for k in late + who[reached[who]].tolist():
-        taken[k] += lean(H[k].__getitem__, v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
+        taken[k] += lean(table.half(k), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
     return taken, reached
 
 
 def _march(table, who, v, x, low, high) -> np.ndarray:
     """Take STEPS steps of the duals `who`, in place; returns the length of each one's last step.
 
-    `table` holds the rows of H of all duals; v and x are those of `who`, low and high theirs end to end.
+    v and x are those of `who`, low and high theirs end to end.
     """
     P, width = x.shape
-    own = np.arange(P) * width
-    shift = who * width - own
+    H, row, across = table.H, table.row.take(who, 0).reshape(-1), table.across.take(who, 0)
+    own, alone = np.arange(P) * width, table.units == 1
+    shift = row[own] - own
     (vU, vL), flat = v, x.reshape(-1)
     fU, fL = vU.reshape(-1), vL.reshape(-1)
-    H_i, H_j, gain = np.empty((3, P, width), table.dtype)
-    tau = None if table.dtype == np.float32 else np.full_like(gain, TAU)
-    newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), table.dtype)
+    H_i, H_j, gain = np.empty((3, P, width), H.dtype)
+    units_i, units_j = (part if alone else part.reshape(*across.shape, -1) for part in (H_i, H_j))
+    tau = None if H.dtype == np.float32 else np.full_like(gain, TAU)
+    newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), H.dtype)
     i, j = pair
     for _ in range(STEPS):
         vU.argmax(1, out=i)
         i += own
-        table.take(i + shift, 0, out=H_i, mode="clip")
+        H.take(i + shift if alone else row.take(i)[:, None] + across, 0, out=units_i, mode="clip")
         np.subtract(fU.take(i)[:, None], vL, out=gain)
         eta = H_i if tau is None else np.maximum(H_i, tau, out=H_j)
         np.divide(gain, eta, out=H_j)  # twice the unclipped step
@@ -86,13 +92,13 @@ def _march(table, who, v, x, low, high) -> np.ndarray:
         gain.argmax(1, out=j)
         j += own
         t = 0.5 * STRETCH * newton.take(j).astype(float)
-        table.take(j + shift, 0, out=H_j, mode="clip")
+        H.take(j + shift if alone else row.take(j)[:, None] + across, 0, out=units_j, mode="clip")
         at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
         np.minimum(t, top[0] - at[0], out=t)
         np.minimum(t, at[1] - floor[1], out=t)
         np.maximum(t, 0.0, out=t)
         H_j -= H_i
-        H_j *= t.astype(table.dtype)[:, None]
+        H_j *= t.astype(H.dtype)[:, None]
         v -= H_j
         at[0] += t
         at[1] -= t
