@@ -71,7 +71,6 @@ def compare(g: Split, chosen: Mapping[str, tuple]) -> tuple[pd.DataFrame, dict[s
     for name, (family, bank, est) in chosen.items():
         trained, before = banks.get(bank, (None, 0.0))
         _, seconds = timed(lambda: est.fit_over(trained, g.X, g.y) if trained else est.fit(g.X, g.y))  # noqa: B023
-        refused = np.nan
         if bank is None:  # LIBSVM asks every pair, and keeps no count
             labels, test = timed(lambda: est.predict(g.X_test))  # noqa: B023
             n, coefficients = len(est.classes_), np.count_nonzero(est.dual_coef_)
@@ -82,13 +81,10 @@ def compare(g: Split, chosen: Mapping[str, tuple]) -> tuple[pd.DataFrame, dict[s
             (labels, found), test = timed(lambda: est.predict_with_cost(g.X_test))  # noqa: B023
             cost, machines = [getattr(found, c).mean() for c in COSTS], len(est.machines_.code)
             size = est.n_parameters_
-        if name == "and-gate":
-            refused = 100 * est.unclassified(g.X_test).mean()
+        refused = 100 * est.unclassified(g.X_test).mean() if name == "and-gate" else np.nan
         wrong[name] = labels != g.y_test
         hits = 100 * np.mean(~wrong[name])
-        rows.append(
-            (g.name, name, family, len(labels), hits, refused, *cost, machines, size / 1000, before + seconds, test)
-        )
-    columns = ["dataset", "system", "family", "test_rows", "accuracy_pct", "unclassified_pct", *COSTS, "machines",
-               "size_kparameters", "train_s", "test_s"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns), wrong
+        row = {"dataset": g.name, "system": name, "family": family, "test_rows": len(labels), "accuracy_pct": hits}
+        row |= {"unclassified_pct": refused, **dict(zip(COSTS, cost, strict=True)), "machines": machines}
+        rows.append(row | {"size_kparameters": size / 1000, "train_s": before + seconds, "test_s": test})
+    return pd.DataFrame(rows), wrong

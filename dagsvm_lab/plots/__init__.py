@@ -1,10 +1,8 @@
 """What figures share: colours that colour-blind readers tell apart, and a style."""
 
 # Okabe and Ito's palette
-BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = (
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"
-)  # fmt: skip
-PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY)
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
+BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY = PALETTE
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 10,

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..files import project_root
 from ..graphs import DecisionGraph
 from ..machines import pair_code
-from ..report.record import QUIET, project_root
+from ..report.record import QUIET
 from ..systems.conformal import ConformalDAGSVC
 
 

@@ -27,11 +27,10 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from ..files import checkout, code_digest, project_root, write_atomically, write_json
+from ..files import checkout, code_digest, write_atomically, write_json
 from .claims import Paper, Tables, papers
 from .tables import matrix, show
 
-__all__ = ["Record", "project_root"]
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
 PROFILES = ("quick", "full")
 SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
