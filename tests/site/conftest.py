@@ -9,7 +9,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from dagsvm_lab.report.record import project_root
+from dagsvm_lab.files import project_root
 
 
 @pytest.fixture(scope="session")

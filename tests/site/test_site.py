@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from dagsvm_lab import DAGSVC, ConformalDAGSVC, MaxWinsSVC, bounds, load
+from dagsvm_lab.files import project_root
 from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.plots import touch
 from dagsvm_lab.report.claims import papers
-from dagsvm_lab.report.record import QUIET, project_root
+from dagsvm_lab.report.record import QUIET
 from dagsvm_lab.report.verdicts import binomial_interval
 
 CHAPTERS = [p.stem for p in sorted((project_root() / "notebooks").glob("*.ipynb"))]
