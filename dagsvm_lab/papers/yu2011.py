@@ -200,55 +200,53 @@ def _all(table: str, rule: str, sets: str = "index >= 0"):
     return lambda t: t[table].query(sets).eval(rule)
 
 
-# id, place, the statement in our words, as written, as inferred, and what else `Paper.claim` takes
-for _id, _place, _text, _written, _inferred, *_more in (
-    ("yu-eq2", "Eq. 2", "The dual of Eq. 1 is Eq. 2, in which alpha has no upper bound. (Inferred: alpha at most C.)",
-     _all("dual", "abs(eq2 - primal) <= 1e-3 * primal"), _all("dual", "abs(bounded - primal) <= 1e-3 * primal")),
-    ("yu-eq6", "Eq. 6", "Eq. 6 is the squared distance of two class means in kernel space.",
-     _identity(6, "printed"), _identity(6, "corrected")),
-    ("yu-eq9", "Eq. 9", "Eq. 9 is the same, from sums of squared distances between and within classes.",
-     _identity(9, "printed"), _identity(9, "corrected")),
-    ("yu-eq11", "Eq. 11", "Eq. 11 takes every input into [-1, 1]. (Inferred: of the training rows.)",
-     _all("scaling", "test_outside_pct == 0"), _all("scaling", "train_low == -1 and train_high == 1")),
-    ("yu-undivided", "Section 1", "1-v-1 and 1-v-a leave regions of the input space undivided.",
-     _all("undivided", "box_pct > 0"), None),
-    ("yu-decisions", "Section 2.2", "A DAG asks N - 1 machines, 1-v-1 all N(N - 1)/2.", _decisions, None,
-     {"kind": "definition"}),
-    ("yu-fisher", "Section 3", "With a Gaussian kernel DBTC is equivalent to Fisher's criterion: over gamma, both are "
-     "largest at the same place, for every pair.", _all("fisher", "gamma_dbtc == gamma_fisher"), None),
-    ("yu-fisher-ranks", "Section 3", "DBTC can measure separation as Fisher's criterion does: under one gamma both put "
-     "the pairs of a set in the same order. (Inferred: rank correlation .9 or more, on sets of more than three pairs.)",
-     lambda t: rank_agreement(t["fisher"]) > 1 - 1e-9, _ranked_alike),
-    ("yu-most-separable", "Section 3", "At every step the two classes asked are the most separable pair of those left. "
-     "(Inferred: of the survivor's pairs.)", _most_separable, lambda t: Outcome(BY_DEFINITION, "it is the algorithm")),
-    ("yu-order-matters", "Section 1", "Another order gives another accuracy: twenty lists differ on each set. "
-     "(Inferred: where Table 2 shows it.)", _all("table2", _DIFFER),
-     _all("table2", _DIFFER, "dataset not in ['iris', 'wine']")),
-    ("yu-order-idle", "Table 2", "On Iris and Wine the order of the list changes nothing.",
-     _all("table2", "traditional_max == traditional_min", "dataset in ['iris', 'wine']"), None),
-    ("yu-better", "Abstract", "The adaptive graph is more accurate than the traditional one, the mean of its lists: in "
-     "points over redrawn splits, six sets together. (Inferred: on Vowel, the one set where Table 2 shows it.)",
-     _better, lambda t: three(*of(_over_mean(t), "vowel").iloc[0][["gain", "low", "high"]])),
-    ("yu-not-below-mean", "Table 2", "On no set is the adaptive graph less accurate than the mean of random lists "
-     "(redrawn splits).", _not_below_mean, None),
-    ("yu-not-below-maximum", "Section 4", "On every set the adaptive graph is at least as accurate as the best of "
-     "twenty random lists. (Inferred: over redraws of splits and lists.)", _not_below_maximum, _all_six),
-    ("yu-vowel-better", "Table 2", "On Vowel the adaptive graph is more accurate than the best of twenty lists.",
-     lambda t: _vowel_better(t["tests"]), lambda t: _vowel_better(t["tests_inferred"])),
-    ("yu-vowel-gain", "Table 2", "On Vowel the gain over the best of twenty is 1.52 points, 7 of 462 rows (within one "
-     "row; within three: close).", lambda t: of(t["rows"], "vowel").iloc[0].gain,
-     lambda t: of(t["rows_inferred"], "vowel").iloc[0].gain, {"published": 7, "rule": ROWS}),
-    ("yu-tuning", "Section 4", "Gamma of largest DBTC can stand in for cross-validation (test rows of the six sets "
-     "together; fails if significantly worse).", _tuning, None),
-    ("yu-tuning-time", "Section 4", "Choosing gamma by DBTC takes less time than cross-validation.",
-     _all("tuning_time", "dbtc_seconds < cv_seconds"), None),
-    ("yu-faster-than-pairs", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-1.",
-     _cheaper("max-wins")[0], None),
-    ("yu-faster-than-rest", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-a. (Inferred: "
-     "in the mean over the sets, as a logarithm.)", *_cheaper("one-versus-rest")),
-    ("yu-as-fast", "Section 5", "The adaptive graph inherits the traditional one's speed: at most a tenth more kernel "
-     "evaluations. (Inferred: in the mean over the sets, as a logarithm.)", *_cheaper("traditional", 1.1)),
-):  # fmt: skip
-    yu.states(_id, _place, _text, _written, _inferred, **(_more[0] if _more else {}))
+# fmt: off
+states = yu.states
+states("yu-eq2", "Eq. 2", "The dual of Eq. 1 is Eq. 2, in which alpha has no upper bound. (Inferred: alpha at most C.)",
+       _all("dual", "abs(eq2 - primal) <= 1e-3 * primal"), _all("dual", "abs(bounded - primal) <= 1e-3 * primal"))
+states("yu-eq6", "Eq. 6", "Eq. 6 is the squared distance of two class means in kernel space.",
+       _identity(6, "printed"), _identity(6, "corrected"))
+states("yu-eq9", "Eq. 9", "Eq. 9 is the same, from sums of squared distances between and within classes.",
+       _identity(9, "printed"), _identity(9, "corrected"))
+states("yu-eq11", "Eq. 11", "Eq. 11 takes every input into [-1, 1]. (Inferred: of the training rows.)",
+       _all("scaling", "test_outside_pct == 0"), _all("scaling", "train_low == -1 and train_high == 1"))
+states("yu-undivided", "Section 1", "1-v-1 and 1-v-a leave regions of the input space undivided.",
+       _all("undivided", "box_pct > 0"))
+states("yu-decisions", "Section 2.2", "A DAG asks N - 1 machines, 1-v-1 all N(N - 1)/2.", _decisions, kind="definition")
+states("yu-fisher", "Section 3", "With a Gaussian kernel DBTC is equivalent to Fisher's criterion: over gamma, both "
+       "are largest at the same place, for every pair.", _all("fisher", "gamma_dbtc == gamma_fisher"))
+states("yu-fisher-ranks", "Section 3", "DBTC can measure separation as Fisher's criterion does: under one gamma both "
+       "put the pairs of a set in the same order. (Inferred: rank correlation .9 or more, on sets of more than three "
+       "pairs.)", lambda t: rank_agreement(t["fisher"]) > 1 - 1e-9, _ranked_alike)
+states("yu-most-separable", "Section 3", "At every step the two classes asked are the most separable pair of those "
+       "left. (Inferred: of the survivor's pairs.)", _most_separable,
+       lambda t: Outcome(BY_DEFINITION, "it is the algorithm"))
+states("yu-order-matters", "Section 1", "Another order gives another accuracy: twenty lists differ on each set. "
+       "(Inferred: where Table 2 shows it.)", _all("table2", _DIFFER),
+       _all("table2", _DIFFER, "dataset not in ['iris', 'wine']"))
+states("yu-order-idle", "Table 2", "On Iris and Wine the order of the list changes nothing.",
+       _all("table2", "traditional_max == traditional_min", "dataset in ['iris', 'wine']"))
+states("yu-better", "Abstract", "The adaptive graph is more accurate than the traditional one, the mean of its lists: "
+       "in points over redrawn splits, six sets together. (Inferred: on Vowel, the one set where Table 2 shows it.)",
+       _better, lambda t: three(*of(_over_mean(t), "vowel").iloc[0][["gain", "low", "high"]]))
+states("yu-not-below-mean", "Table 2", "On no set is the adaptive graph less accurate than the mean of random lists "
+       "(redrawn splits).", _not_below_mean)
+states("yu-not-below-maximum", "Section 4", "On every set the adaptive graph is at least as accurate as the best of "
+       "twenty random lists. (Inferred: over redraws of splits and lists.)", _not_below_maximum, _all_six)
+states("yu-vowel-better", "Table 2", "On Vowel the adaptive graph is more accurate than the best of twenty lists.",
+       lambda t: _vowel_better(t["tests"]), lambda t: _vowel_better(t["tests_inferred"]))
+states("yu-vowel-gain", "Table 2", "On Vowel the gain over the best of twenty is 1.52 points, 7 of 462 rows (within "
+       "one row; within three: close).", lambda t: of(t["rows"], "vowel").iloc[0].gain,
+       lambda t: of(t["rows_inferred"], "vowel").iloc[0].gain, published=7, rule=ROWS)
+states("yu-tuning", "Section 4", "Gamma of largest DBTC can stand in for cross-validation (test rows of the six sets "
+       "together; fails if significantly worse).", _tuning)
+states("yu-tuning-time", "Section 4", "Choosing gamma by DBTC takes less time than cross-validation.",
+       _all("tuning_time", "dbtc_seconds < cv_seconds"))
+states("yu-faster-than-pairs", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-1.",
+       _cheaper("max-wins")[0])
+states("yu-faster-than-rest", "Section 5", "The adaptive graph needs fewer kernel evaluations than 1-v-a. (Inferred: "
+       "in the mean over the sets, as a logarithm.)", *_cheaper("one-versus-rest"))
+states("yu-as-fast", "Section 5", "The adaptive graph inherits the traditional one's speed: at most a tenth more "
+       "kernel evaluations. (Inferred: in the mean over the sets, as a logarithm.)", *_cheaper("traditional", 1.1))
 yu.uncheckable("yu-guarantee", place="Section 3", text="Taking the most separable pair guarantees good generalisation.",
-               reason="no bound is stated that could be computed")  # fmt: skip
+               reason="no bound is stated that could be computed")
