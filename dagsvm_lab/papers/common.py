@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from ..report.claims import NotRecordedError, Outcome, three
 from ..report.verdicts import claim_verdict
-from ..statistics import binomial_interval
+from ..statistics import corrected_interval, sign_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +76,10 @@ def more_often(first: pd.Series | np.ndarray, second: pd.Series | np.ndarray) ->
 
     Equal cases are left out.
     """
-    wins, cases = int((first > second).sum()), int((first != second).sum())
-    low, high = binomial_interval(wins, cases) if cases else (0.0, 100.0)
-    return Outcome(three(0, low - 50, high - 50).word, f"{wins} of {cases}")
+    wins, losses = int((first > second).sum()), int((first < second).sum())
+    return Outcome(three(*sign_interval(wins, losses)).word, f"{wins} of {wins + losses}")
 
 
 def mean_above(values: pd.Series) -> Outcome:
     """Judge "above 0" by Student's interval of the mean."""
-    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return three(values.mean(), values.mean() - half, values.mean() + half)
+    return three(*corrected_interval(values, 0.0))
