@@ -4,7 +4,6 @@ import io
 import itertools
 import json
 import multiprocessing
-import tracemalloc
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from limits import limited
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
@@ -129,27 +129,28 @@ def saved(tmp_path_factory, digits):
 def test_damaged_models_are_refused_or_right(saved, digits, tmp_path):
     good, scores = saved
     T, rng, path = digits[2][:20], np.random.default_rng(0), tmp_path / "damaged.npz"
-    refused = 0
-    for case in range(2000):
+
+    def refused(case: int) -> bool:
         data = bytearray(good)
         if case % 2:
             data[rng.integers(len(data))] ^= 1 << rng.integers(8)
         else:
             del data[rng.integers(len(data)) :]
         path.write_bytes(data)
-        tracemalloc.start()
         try:
             est = DAGSVC.load(path)
         except ValueError as error:
-            assert str(path) in str(error)
-            refused += 1
-        else:
-            np.testing.assert_array_equal(est.decision_function(T), scores)
-        finally:
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        assert peak < 50e6
-    assert refused > 1600
+            return str(path) in str(error)
+        np.testing.assert_array_equal(est.decision_function(T), scores)
+        return False
+
+    assert limited(refused, range(2000)) > 1600
+
+
+def test_limits_end_what_passes_them():
+    for large in (lambda _: len(bytes(250_000_000)), lambda _: max(map(abs, itertools.count()))):
+        with pytest.raises(AssertionError, match="case 0 ended"):
+            limited(large, [1])
 
 
 def npz(**arrays):
@@ -184,8 +185,13 @@ FOREIGN = {
 def test_a_foreign_file_gets_a_sentence(data, tmp_path):
     path = tmp_path / "foreign.npz"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match="foreign.npz is not a"):
-        DAGSVC.load(path)
+
+    def refused(case: int) -> bool:
+        with pytest.raises(ValueError, match="foreign.npz is not a"):
+            DAGSVC.load(path)
+        return True
+
+    assert limited(refused, [1])
     with pytest.raises(FileNotFoundError):
         DAGSVC.load(tmp_path / "absent.npz")
 

@@ -2,6 +2,7 @@
 
 import json
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from zipfile import ZipFile
@@ -13,6 +14,7 @@ from ..files import write_atomically
 from ..machines import Bank
 
 FORMAT = 2
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 DEFLATE = 1100  # times its size is the most that a deflated file can hold, with room for names
 
 
@@ -101,8 +103,16 @@ def _arrays(data: bytes) -> dict[str, np.ndarray]:
         members = file.infolist()
         if sum(m.file_size for m in members) > DEFLATE * len(data):
             raise ValueError("it claims to hold more than it can")
-        raw = {m.filename.removesuffix(".npy"): BytesIO(file.read(m)) for m in members}
-    return {name: np.lib.format.read_array(member, allow_pickle=False) for name, member in raw.items()}
+        return {m.filename.removesuffix(".npy"): _array(BytesIO(file.read(m)), m.file_size) for m in members}
+
+
+def _array(member: BytesIO, size: int) -> np.ndarray:
+    """The array of an .npy file of that size, made only if it fills the file."""
+    shape, _, dtype = HEADERS[np.lib.format.read_magic(member)](member)
+    if prod(shape) * max(dtype.itemsize, 1) != size - member.tell() and not dtype.hasobject:
+        raise ValueError("an array in it is larger or smaller than it claims")
+    member.seek(0)
+    return np.lib.format.read_array(member, allow_pickle=False)
 
 
 def _family(cls: type) -> list[type]:
