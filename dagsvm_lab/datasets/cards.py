@@ -31,15 +31,8 @@ class Card:
     address: str = field(default="", repr=False)  # where the files of a set that is not shipped are fetched
     names: tuple[str, ...] = field(default=(), repr=False)  # what else the papers call it
 
-    @property
-    def path(self) -> Path:
-        """Where the shipped file is."""
-        return FILES / f"{self.name}.npz"
-
-    @property
-    def split(self) -> str:
-        """The rows as text: "16000 + 4000" for a training and a test part."""
-        return " + ".join(str(n) for n in self.rows.values())
+    path = property(lambda self: FILES / f"{self.name}.npz", doc="Where the shipped file is.")
+    split = property(lambda self: " + ".join(map(str, self.rows.values())), doc='The rows as text: "16000 + 4000".')
 
 
 @cache

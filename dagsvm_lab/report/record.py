@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from ..files import checkout, code_digest, write_atomically, write_json
-from .claims import Paper, Tables, papers
+from .claims import Tables, papers
 from .tables import matrix, show
 
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
@@ -107,15 +107,8 @@ class Record:
         """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
         return Tables(self.committed).get(name)
 
-    @property
-    def tables(self) -> Tables:
-        """The tables that claims are judged by: the recorded ones, and this run's where nothing is recorded."""
-        return Tables(self.committed, self.folder)
-
-    @property
-    def paper(self) -> Paper:
-        """The paper whose claims this notebook decides."""
-        return papers()[self.key]
+    tables = property(lambda self: Tables(self.committed, self.folder), doc="Tables recorded; else this run's.")
+    paper = property(lambda self: papers()[self.key], doc="The paper whose claims this notebook decides.")
 
     def claims(self, *ids: str) -> None:
         """Show these claims of the paper: its words, the number, and the verdict in either reading."""

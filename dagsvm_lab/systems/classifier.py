@@ -34,10 +34,7 @@ class Sample:
     outputs: Callable[[bool], np.ndarray] | None = None  # gives the machines' outputs on these rows (or their signs)
     memo: dict = field(default_factory=dict)  # what systems over the same rows and kernel compute once
 
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return int(self.codes.max()) + 1
+    n_classes = property(lambda self: int(self.codes.max()) + 1, doc="Number of classes.")
 
     @property
     def mass(self) -> np.ndarray:
