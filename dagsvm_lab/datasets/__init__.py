@@ -40,10 +40,8 @@ class Dataset:
     X_test = property(lambda self: self._part(self.X, "test"), doc="The test rows' values, or None.")
     y_test = property(lambda self: self._part(self.y, "test"), doc="The test rows' labels, or None.")
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """A name for each class, in the sorted order of the labels."""
-        return self.card.class_names or tuple(str(label) for label in np.unique(self.y))
+    class_names = property(lambda self: self.card.class_names or tuple(map(str, np.unique(self.y))),
+                           doc="A name for each class, in the sorted order of the labels.")  # fmt: skip
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{part} {n}" for part, n in self.rows.items())

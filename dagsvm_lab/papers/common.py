@@ -29,9 +29,7 @@ class Split:
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:
     """The data sets to run: those of `known` that the parameter names ("a,b" or a list), or all when it is None."""
-    if datasets is None:
-        return list(known)
-    named = datasets.split(",") if isinstance(datasets, str) else datasets
+    named = known if datasets is None else datasets.split(",") if isinstance(datasets, str) else datasets
     named = [name.strip() for name in named]
     if unknown := [name for name in named if name not in known]:
         raise ValueError(f"this notebook knows {', '.join(known)}, not {', '.join(unknown)}")

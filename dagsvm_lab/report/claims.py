@@ -124,10 +124,8 @@ class Cells:
     reading: str = WRITTEN
     fitted: Callable[[tuple, str], bool] | None = None
 
-    @property
-    def digits(self) -> dict[str, int]:
-        """The decimals that each column was printed with."""
-        return {column: v.decimals(self.printed[column].dropna()) for column in self.columns}
+    digits = property(lambda self: {column: v.decimals(self.printed[column].dropna()) for column in self.columns},
+                      doc="The decimals that each column was printed with.")  # fmt: skip
 
     def against(self, measured: pd.DataFrame | None) -> pd.DataFrame:
         """Compare with a measured table: a row a cell, its name, keys, quantity, published, measured, verdict."""
