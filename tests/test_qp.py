@@ -112,8 +112,8 @@ ALMOST_HARD = np.array(
 
 # found by `make fuzz`: of bounds up to 1.6e5, float32 makes another problem
 STRETCHED = np.random.default_rng(0).normal(size=11)
-STRETCHED_LABELS = np.array([0.0, -7.34833290e-02, 5.43102634e-02, -3.19005638e-03, -9.83375948e-01, -8.90382527e-01,
-                             1.03801671e-01, 7.57391923e-02, 1.06468724e-01, -3.46075777e-03, 6.07945549e-06])  # fmt: skip
+STRETCHED_LABELS = np.array([0.0, -7.34833290e-02, 5.43102634e-02, -3.19005638e-03, -9.83375948e-01,
+    -8.90382527e-01, 1.03801671e-01, 7.57391923e-02, 1.06468724e-01, -3.46075777e-03, 6.07945549e-06])  # fmt: skip
 
 
 @settings(max_examples=25, deadline=None)
