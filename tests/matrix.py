@@ -34,7 +34,7 @@ PLACES = {
 }  # fmt: skip
 NOTEBOOKS = os.environ.get("NOTEBOOKS", "00,01,02,03,04,05").split(",")
 NAMES = """OneVsRestSVC MaxWinsSVC AndGateSVC DAGSVC AdaptiveDAGSVC BinaryTreeSVC DecisionTreeSVC DCSVC PosteriorSVC
-ECOCSVC CrammerSingerSVC WestonWatkinsSVC""".split()
+ECOCSVC CrammerSingerSVC WestonWatkinsSVC ConformalDAGSVC""".split()
 
 
 def answers() -> dict:
