@@ -14,6 +14,7 @@ from scipy.stats import fisher_exact
 from ..report.claims import INFERRED, WRITTEN, NotRecordedError, Outcome, Paper, Tables, three
 from ..report.verdicts import NOT_REPRODUCED, REPRODUCED, decimals, number, published
 from ..statistics import corrected_interval, rank_correlation, sign_interval
+from .common import of
 from .don2018_readings import step_parts
 
 don = Paper("04_don2018", "Rathgamage Don, Iacob 2018")
@@ -60,10 +61,7 @@ def asked(t: Tables, reading: str, method: str) -> pd.DataFrame:
 
 def curve(t: Tables, reading: str, name: str, column: str) -> pd.Series:
     """A column of `cost` for DCSVM on one set, by threshold in per cent."""
-    rows = asked(t, reading, "dcsvm").query("dataset == @name")
-    if rows.empty:
-        raise NotRecordedError(f"{name} was not at hand")
-    return rows.set_index("threshold_pct")[column].sort_index()
+    return of(asked(t, reading, "dcsvm"), name).set_index("threshold_pct")[column].sort_index()
 
 
 def gain(t: Tables, reading: str, better: str, worse: str) -> pd.DataFrame:

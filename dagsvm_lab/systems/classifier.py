@@ -36,10 +36,8 @@ class Sample:
 
     n_classes = property(lambda self: int(self.codes.max()) + 1, doc="Number of classes.")
 
-    @property
-    def mass(self) -> np.ndarray:
-        """How often each row counts."""
-        return np.ones(len(self.codes)) if self.repeats is None else self.repeats
+    mass = property(lambda self: np.ones(len(self.codes)) if self.repeats is None else self.repeats,
+                    doc="How often each row counts.")  # fmt: skip
 
     @property
     def by_class(self) -> np.ndarray:
