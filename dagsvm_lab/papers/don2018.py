@@ -100,11 +100,6 @@ def held(values: pd.Series, printed: float, digits: int = 0) -> Outcome:
     return Outcome(word, f"{number(values.median(), 1)} [{number(low, 1)}, {number(high, 1)}]")
 
 
-def ranked(x: pd.Series, y: pd.Series, sign: int = 1) -> Outcome:
-    """Judge "the more, the more" (with sign -1 "the less") by the rank correlation over sets and its interval."""
-    return three(*rank_correlation(x, sign * y))
-
-
 def shapes(t: Tables, reading: str, column: str) -> pd.Series:
     """How much more of a column of `shape` score first has than balance first, by set."""
     table = t["shape"].query("reading == @reading").pivot(index="dataset", columns="prefer", values=column)
@@ -155,11 +150,6 @@ don.states("don-72", "section 4.3", "58 of the 15 x 6 cells are 72.5 %.", lambda
 
 
 # ------------------------------------------------------------------------------------------------ sections 4.1, 4.2
-def _alike(t: Tables, reading: str) -> pd.Series:
-    pairs = [gain(t, reading, a, b) for a, b in (("ovo", "builtin"), ("dcsvm", "ovo"), ("dcsvm", "builtin"))]
-    return pd.concat([(g["low"] <= 0) & (g["high"] >= 0) for g in pairs], axis=1).all(axis=1)
-
-
 def _alike_in_print(t: Tables, reading: str) -> pd.Series:
     """Fisher's exact test of the best against the worst printed accuracy, on as many rows as the reading tests."""
     mine = t["tables3to6" + ("_written" if reading == WRITTEN else "")].dropna(subset="n_test").set_index("dataset")
@@ -169,7 +159,9 @@ def _alike_in_print(t: Tables, reading: str) -> pd.Series:
     return pd.Series([fisher_exact([[a, m - a], [b, m - b]]).pvalue >= 0.05 for a, b, m in pairs], hits.index)
 
 
-both("don-no-difference", "section 4.1", "Built-in, one-versus-one and DCSVM do not differ significantly.", _alike)
+both("don-no-difference", "section 4.1", "Built-in, one-versus-one and DCSVM do not differ significantly.",
+     lambda t, r: pd.concat([gain(t, r, a, b).eval("low <= 0 and high >= 0") for a, b in (
+         ("ovo", "builtin"), ("dcsvm", "ovo"), ("dcsvm", "builtin"))], axis=1).all(axis=1))
 both("don-no-difference-printed", "Table 4", "The same, of the accuracies that the paper prints.", _alike_in_print)
 both("don-accuracy-kept", "section 4.2", "DCSVM (.01 %) is nowhere less accurate than one-versus-one.",
      lambda t, r: gain(t, r, "dcsvm", "ovo")["high"] >= 0)
@@ -181,7 +173,7 @@ both("don-fewer-decisions", "section 4.2", "DCSVM takes fewer decisions than one
 both("don-fewer-evaluations", "section 4.2", "DCSVM meets fewer support vectors (summed), each set.",
      lambda t, r: wide(t, r, "support_vectors").eval("`0.01` < ovo"))
 both("don-svs-steps", "section 4.2", "Support vectors follow the number of steps (ranks of what is saved).",
-     lambda t, r: ranked(*(wide(t, r, c).eval("`0.01` / ovo") for c in ("support_vectors", "steps"))))
+     lambda t, r: three(*rank_correlation(*(wide(t, r, c).eval("`0.01` / ovo") for c in ("support_vectors", "steps")))))
 don.states("don-faster", "Figure 7", "DCSVM predicts a row faster than one-versus-one, each set.",
            lambda t: t["times"].set_index("dataset").eval("dcsvm < ovo"))
 
@@ -210,9 +202,10 @@ don.states("don-steps-printed", "Table 5", "The same, of the steps that the pape
 both("don-before-dag", "section 4.3", "DCSVM outperforms DAGSVM: fewer steps, in general.",
      lambda t, r: mostly(wide(t, r, "steps").eval("dagsvm - `0.01`")))
 both("don-separable", "section 4.3", "The more separable the data, the less the threshold changes speed.",
-     lambda t, r: ranked(wide(t, r, "separation_pct")["0"], wide(t, r, "steps").eval("1 - `5` / `0`"), -1))
+     lambda t, r: three(*rank_correlation(wide(t, r, "separation_pct")["0"], wide(t, r, "steps").eval("`5` / `0`"))))
 both("don-shallow", "section 4.3", "The more cells are decided, the shallower the tree (steps over k - 1).",
-     lambda t, r: ranked(wide(t, r, "separation_pct")["2"], wide(t, r, "steps").eval("`2` / dagsvm"), -1))
+     lambda t, r: three(*rank_correlation(wide(t, r, "separation_pct")["2"],
+                                          wide(t, r, "steps").eval("-`2` / dagsvm"))))
 both("don-vowel-steady", "Figure 8", "On Vowel the threshold moves neither accuracy nor steps (by 1 %).", _steady)
 both("don-letter-ovo", "section 4.3", "On Letter one-versus-one is more accurate than the built-in method.",
      lambda t, r: three(*on_letter(t, r, "ovo", "builtin")))

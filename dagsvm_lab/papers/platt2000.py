@@ -63,9 +63,8 @@ states = platt.states
 
 def regularised(t: Tables) -> Outcome:
     """Without regularisation training error must not rise, and test error must."""
-    kept = lambda r: r.hard_train_pct <= r.paper_train_pct  # noqa: E731
-    return majority(three(*difference(r.only_hard_wrong, r.only_paper_wrong, r.test_rows)) if kept(r)
-                    else Outcome(v.NOT_REPRODUCED, "training error rose")
+    return majority(three(*difference(r.only_hard_wrong, r.only_paper_wrong, r.test_rows))
+                    if r.hard_train_pct <= r.paper_train_pct else Outcome(v.NOT_REPRODUCED, "training error rose")
                     for r in t["regularised"].itertuples())
 
 

@@ -98,13 +98,9 @@ wang.cells("wang-table5", place="Table 5", published="wang2011_table5", table="t
 # sections 1 and 2
 
 
-def _pairs(t: Tables) -> bool:
-    m = by_set(t, "table4")
-    both = (m.ppsvm_oao == m.svm_oao) & (m.ppsvm_oaa == m.svm_oaa)
-    return bool((both & (m.svm_oao == m.svm_oaa * (m.svm_oaa - 1) / 2)).all())
-
-
-says("pairs", "Section 1", "One-against-one holds n(n-1)/2 machines, one-against-all n.", _pairs, kind="definition")
+says("pairs", "Section 1", "One-against-one holds n(n-1)/2 machines, one-against-all n.", kind="definition",
+     body=on("table4", lambda m: bool(m.eval("ppsvm_oao == svm_oao and ppsvm_oaa == svm_oaa and "
+                                             "svm_oao == svm_oaa * (svm_oaa - 1) / 2").all())))
 says("path-dag", "Section 1", "A DAGSVM asks n-1 machines for one classification.",
      lambda t: bool(path(t, "dagsvm").eval("mean_path == n_classes - 1").all()), kind="definition")
 says("unclassifiable", "Sections 1, 2", "Votes and largest outputs leave regions unclassified, trees none.",

@@ -130,12 +130,6 @@ def _most_separable(t) -> Outcome:
     return worded(done == asked, True, f"{done / asked:.0%} of steps")
 
 
-def _decisions(t) -> bool:
-    d = t["speed"].pivot(index="dataset", columns="system", values="decisions")
-    n = SIZES.classes.reindex(d.index)
-    return bool(((d["traditional"] == n - 1) & (d["max-wins"] == n * (n - 1) / 2)).all())
-
-
 def _over_mean(t) -> pd.DataFrame:
     """Gains over the mean list on the six sets, in points, with their limits over redrawn splits."""
     g = t["rivals"]
@@ -207,7 +201,9 @@ states("yu-eq11", "Eq. 11", "Eq. 11 takes every input into [-1, 1]. (Inferred: o
        _all("scaling", "test_outside_pct == 0"), _all("scaling", "train_low == -1 and train_high == 1"))
 states("yu-undivided", "Section 1", "1-v-1 and 1-v-a leave regions of the input space undivided.",
        _all("undivided", "box_pct > 0"))
-states("yu-decisions", "Section 2.2", "A DAG asks N - 1 machines, 1-v-1 all N(N - 1)/2.", _decisions, kind="definition")
+states("yu-decisions", "Section 2.2", "A DAG asks N - 1 machines, 1-v-1 all N(N - 1)/2.", kind="definition",
+       body=lambda t: bool(t["speed"].pivot(index="dataset", columns="system", values="decisions").join(SIZES).eval(
+           "traditional == classes - 1 and `max-wins` == classes * (classes - 1) / 2").all()))
 states("yu-fisher", "Section 3", "With a Gaussian kernel DBTC is equivalent to Fisher's criterion: over gamma, both "
        "are largest at the same place, for every pair.", _all("fisher", "gamma_dbtc == gamma_fisher"))
 states("yu-fisher-ranks", "Section 3", "DBTC can measure separation as Fisher's criterion does: under one gamma both "

@@ -6,8 +6,7 @@
     run.close(["letter"])          # run.json: what produced them
     run.provenance()               # the same, as the notebook's last table
 
-Every file is written under a temporary name and renamed, so a run that is killed leaves either the old
-file or the new one.
+Every file is written under a temporary name and renamed: a run that is killed leaves the old file or the new one.
 """
 
 import ast
