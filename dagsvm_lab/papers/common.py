@@ -70,10 +70,7 @@ def most(holds: pd.Series | np.ndarray) -> Outcome:
 
 
 def more_often(first: pd.Series | np.ndarray, second: pd.Series | np.ndarray) -> Outcome:
-    """Judge "first > second" over cases by how often it is so: the interval of that share above 1/2, about it, below.
-
-    Equal cases are left out.
-    """
+    """Judge "first > second" by the interval of its share of cases, equal ones left out: above, about, below 1/2."""
     wins, losses = int((first > second).sum()), int((first < second).sum())
     return Outcome(three(*sign_interval(wins, losses)).word, f"{wins} of {wins + losses}")
 
