@@ -257,11 +257,14 @@ class Grid:
         sample = replace(self.sample, C=one.C, outputs=lambda by_sign: self.outputs("trained", k, by_sign))
         one._settle(sample)
         one._finish(sample, self.banks[k])
-        held, graph = self.rows["held"], one.graph_
-        if one.machines_ is not self.banks[k]:  # a tree keeps some of them, or has trained others
-            return one.predict(held)
-        labels = graph.labels(self.outputs("held", k, True))
-        return one._named(held, labels if graph.by_sign else graph.labels(self.outputs("held", k, False)))
+        held, graph, own, bank = self.rows["held"], one.graph_, one.machines_, self.banks[k]
+        kept = slice(None)
+        if own is not bank:  # a tree keeps some of them, or has trained others
+            kept = (own.code[:, None] == bank.code).all(2).argmax(1)
+            if not np.array_equal(own.bias, bank.bias[kept]):
+                return one.predict(held)
+        labels = graph.labels(self.outputs("held", k, True)[:, kept])
+        return one._named(held, labels if graph.by_sign else graph.labels(self.outputs("held", k, False)[:, kept]))
 
 
 def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarray]:

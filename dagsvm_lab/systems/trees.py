@@ -32,7 +32,9 @@ class Group(NamedTuple):
 
 def group_of(rows: np.ndarray, codes: np.ndarray) -> Group:
     """The group of these rows, of classes `codes[rows]`."""
-    return Group(rows, *np.unique(codes[rows], return_counts=True))
+    counts = np.bincount(codes[rows])
+    classes = np.flatnonzero(counts)
+    return Group(rows, classes, counts[classes])
 
 
 class Geometry:
@@ -150,7 +152,7 @@ class BinaryTreeSVC(TreeClassifier):
         return soft_special(self, sample, code) if self.posterior else {}
 
     def _study(self, sample: Sample) -> None:
-        graph = self._grown(sample, self._trained(sample))
+        graph = self._grown(sample, self._trained(sample, by_sign=self.band == 0))
         self._keep(self._retrained(sample, graph) if self.retrain else graph)
 
     def _retrained(self, sample: Sample, graph: DecisionGraph) -> DecisionGraph:
