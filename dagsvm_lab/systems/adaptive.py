@@ -4,6 +4,7 @@ Separability is the squared distance between two class means in feature space (E
 as they must be):  DBTC = sum k(x1,x1)/n1^2 + sum k(x2,x2)/n2^2 - 2 sum k(x1,x2)/(n1 n2).
 """
 
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from scipy.spatial.distance import squareform
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from ..graphs import DecisionGraph
-from ..kernels import Kernel, resolve
+from ..kernels import Kernel, prepared, resolve
 from ..machines import pair_code, pair_index
 from .base import BankClassifier, Sample
 from .declared import Array, Folds, Positive, Seed
@@ -34,8 +35,12 @@ def dbtc_matrix(sample: Sample, kernels: list[Kernel]) -> np.ndarray:
     groups = [np.flatnonzero(sample.codes == c) for c in range(n)]
     shares = [sample.mass[g] / sample.mass[g].sum() for g in groups]
 
+    ready = {kernel: prepared(sample.X, kernel) for kernel, uses in Counter(kernels).items() if uses > n}
+
     def mean(kernel: Kernel, a: int, b: int) -> float:
-        return float(shares[a] @ kernel.between(sample.X, groups[a], groups[b]) @ shares[b])
+        rows = groups[a], groups[b]
+        block = ready[kernel].block(*rows) if kernel in ready else kernel.between(sample.X, *rows)
+        return float(shares[a] @ block @ shares[b])
 
     triples = list(zip(*np.triu_indices(n, 1), kernels, strict=True))
     within = {(k, c): mean(k, c, c) for k, c in {(k, c) for i, j, k in triples for c in (i, j)}}
