@@ -49,8 +49,9 @@ def exact(table: Table, s, u, goal, beta, live, total=0.0) -> tuple[np.ndarray, 
             break
         F, U, sl, ul, gl, who = free[at], full[at], s[at], u[at], goal[at], live[at]
         b = np.where(U, sl * ul, 0.0)
-        bias = _free(table, who, F, gl - table.times(b, who) if U.any() else gl, b, total[at])
-        new_v = gl - table.times(b, who)
+        right = gl - table.times(b, who) if U.any() else gl
+        bias = _free(table, who, F, right, b, total[at])
+        new_v = right - table.times(np.where(F, b, 0.0), who) if table.units > 1 else gl - table.times(b, who)
         a = sl * b
         empty = ~F.any(1)
         if empty.any():

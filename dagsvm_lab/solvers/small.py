@@ -72,10 +72,10 @@ def tables(X, duals: Duals, which, kernel: Kernel, kernels: list[Kernel] | None,
     order = {own: k for k, own in enumerate(uses)}
     number = np.zeros(len(width), int) if kernels is None else np.array([order.get(own, -1) for own in kernels])
     layout, cells = None, int((width[which] ** 2).sum())
-    if codes is not None and all(every) and cells > MANY:
+    if codes is not None and single and cells > MANY:
         layout = Classes(np.unique(duals.rows[_variables(duals, which)[2]]), codes)
     if layout and len(every) * layout.cells <= min(LARGEST, cells):
-        values = layout.share(every, [prepared(X, own, np.float32) for own in uses] if single else None)
+        values = layout.share(every, [prepared(X, own, np.float32) for own in uses])
         some = max(1, ROWS // width[which[0]])
         for part in np.split(which, range(some, len(which), some)):
             machine, _, flat = _variables(duals, part)

@@ -166,21 +166,16 @@ class Classes:
         self.place[used] = np.arange(len(used)) + np.repeat(gaps, n)
         self.rows[self.place[used]], self.cells = used, len(self.rows) ** 2
 
-    def share(self, every: list[Rows], single: list[Rows] | None) -> tuple:
-        """Kernel values (H, K, slot, fetch) of a Table with a block for each of `every`, perhaps in float32 too."""
+    def share(self, every: list[Rows], single: list[Rows]) -> tuple:
+        """Values (H, K, slot, fetch) of a Table of Gaussians, whose rows are prepared in float64 and in float32."""
         B, R = len(every), len(self.rows)
-        K = kept("K", (B, R, R), float)
-        if single is None:
-            for rows, out in zip(every, K, strict=True):
-                rows.fill(self.rows, self.rows, out, symmetric=True)
-            return halves(K, False), K, np.arange(B * R), None
+        H, K = kept("H", (B, R, R), np.float32), kept("K", (B, R, R), float)
 
         def fetch(new: np.ndarray, out: np.ndarray) -> None:
             for b, rows in enumerate(every):
                 own = slice(*np.searchsorted(new, [b * R, (b + 1) * R]))
                 rows.fill(self.rows[new[own] - b * R], self.rows, out[own])
 
-        H = kept("H", K.shape, np.float32)
         for rows, out in zip(single, H, strict=True):
             rows.fill(self.rows, self.rows, out, symmetric=True)
         for part in np.array_split(H.reshape(-1, R), -(-B * R // 64)):
