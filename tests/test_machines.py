@@ -14,10 +14,10 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from dagsvm_lab.kernels import Kernel, Rows
-from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train
+from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train, train_grid
 from dagsvm_lab.outputs import Unsure
 from dagsvm_lab.solvers import bank as solver
-from dagsvm_lab.solvers import batch, certify, columns, solve_smo
+from dagsvm_lab.solvers import batch, certify, columns, small, solve_smo
 
 X, Y = load_digits(return_X_y=True)
 X = X[:900] / 16.0
@@ -134,9 +134,23 @@ def test_precomputed_and_per_machine_kernels(pairs):
         assert np.abs(mixed.decision(X[:50])[:, t] - alone.decision(X[:50])[:, 0]).max() < 0.02
 
 
+@pytest.mark.parametrize("soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)])
+def test_machines_find_the_same_whether_they_share_kernel_values(monkeypatch, soft):
+    rows, weight, grid = slice(0, 300), np.arange(300) % 4, [GAUSS, Kernel("rbf", 0.02)]
+    code, found = np.concatenate([pair_code(10), rest_code(10)]), []
+    for many, stacked in ((1 << 40, 1 << 16), (0, 1 << 16), (0, 1 << 11)):  # apart, shared, and that in several parts
+        monkeypatch.setattr(small, "MANY", many)
+        monkeypatch.setattr(small, "ROWS", stacked)
+        found.append(sum(train_grid(X[rows], Y[rows], code, grid, [0.5, 50.0], weight=weight, soft=soft), []))
+    for apart, *shared in zip(*found, strict=True):
+        for bank in shared:
+            assert bank.converged.all() and np.allclose(bank.objective, apart.objective, rtol=1e-11)
+            assert (bank.n_support == apart.n_support).all() and np.allclose(bank.bias, apart.bias, atol=1e-9)
+
+
 def test_little_memory_gives_the_same_machines(pairs):
-    small = train(X, Y, pair_code(10), GAUSS, 10.0, cache_size=0.2)
-    assert small.converged.all() and np.allclose(small.objective, pairs.objective, rtol=1e-3)
+    tight = train(X, Y, pair_code(10), GAUSS, 10.0, cache_size=0.2)
+    assert tight.converged.all() and np.allclose(tight.objective, pairs.objective, rtol=1e-3)
     rest = train(X, Y, rest_code(10), GAUSS, 10.0, cache_size=1.0)
     assert np.allclose(rest.objective, train(X, Y, rest_code(10), GAUSS, 10.0).objective, rtol=1e-3)
 
