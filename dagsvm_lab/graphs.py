@@ -7,7 +7,7 @@ same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the sam
 only states that some row reaches are ever made. `Ballot` is the flat case: every machine is asked, then votes decide.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import RLock
@@ -65,6 +65,18 @@ class Graph:
         return int(self.labels(f[None])[0])
 
 
+@dataclass(frozen=True)
+class Glance:
+    """Machines, one a class, that are asked together: classes further than `bound` behind the best are struck off."""
+
+    machines: np.ndarray
+    bound: float
+
+    def lead(self, g: np.ndarray) -> np.ndarray:
+        """How far each class is behind the best, of outputs g (rows, classes)."""
+        return g.max(axis=-1, keepdims=True) - g
+
+
 class DecisionGraph(Graph):
     """A rooted binary graph whose inner nodes are machines and whose leaves are classes.
 
@@ -84,6 +96,10 @@ class DecisionGraph(Graph):
         Number of classes and of machines in the bank.
     max_nodes : int
         A graph that would need more nodes raises `GraphTooLarge`.
+    glances : sequence of Glance
+        What is asked before the graph is entered, until one class is left; the last one counts.
+    enter : callable
+        `enter(left, taken)` gives the state of rows to which that many glances have left these classes (bool).
 
     Examples
     --------
@@ -94,8 +110,10 @@ class DecisionGraph(Graph):
     """
 
     def __init__(self, root: Hashable, rule: Callable[[Any], tuple], members: Callable[[Any], Iterable], *,
-                 n_classes: int, n_machines: int, max_nodes: int = 1_000_000) -> None:  # fmt: skip
+                 n_classes: int, n_machines: int, max_nodes: int = 1_000_000, glances: Sequence[Glance] = (),
+                 enter: Callable[[np.ndarray, int], Hashable] | None = None) -> None:  # fmt: skip
         self.n_classes, self.n_machines, self.max_nodes = n_classes, n_machines, max_nodes
+        self.glances, self._enter = glances, enter
         self._rule, self._members = rule, members
         self._index: dict[Hashable, int] = {}
         self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # states of the children that are still to be made
@@ -110,7 +128,7 @@ class DecisionGraph(Graph):
         """The whole graph with these node arrays, -1 where there is none; `possible[k]`, or a function of an array of
         nodes where that would be too large, marks the classes that they may still answer."""
         graph = cls.__new__(cls)
-        graph.n_classes, graph.n_machines = n_classes or possible.shape[1], n_machines
+        graph.n_classes, graph.n_machines, graph.glances = n_classes or possible.shape[1], n_machines, ()
         graph._index, graph._ahead, graph._lock = range(len(machine)), {}, RLock()
         graph._table, graph._cut = np.array([machine, left, right, label], dtype=np.int64), np.zeros(len(machine))
         graph._classes = possible if callable(possible) else possible.__getitem__
@@ -161,33 +179,55 @@ class DecisionGraph(Graph):
             self._open(np.array(list(self._ahead)))
         return self
 
+    def entered(self, n: int, ask: Callable) -> tuple[np.ndarray, np.ndarray]:
+        """The nodes at which n rows enter the graph, and how many glances each has taken; arguments as of `steps`."""
+        nodes, taken, rows = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.arange(n)
+        for k, glance in enumerate(self.glances, start=1):
+            g = np.stack([ask(rows, np.full(len(rows), t)) for t in glance.machines], axis=1)
+            left, taken[rows] = glance.lead(g) <= glance.bound, k
+            ready = np.flatnonzero((left.sum(axis=1) == 1) | (k == len(self.glances)))
+            sets, place = np.unique(left[ready], axis=0, return_inverse=True)
+            nodes[rows[ready]] = self._entries(sets, k)[place.ravel()]
+            rows = np.delete(rows, ready)
+        return nodes, taken
+
+    def _entries(self, sets: np.ndarray, taken: int) -> np.ndarray:
+        with self._lock:
+            return np.array([self._node(self._enter(left, taken)) for left in sets], dtype=np.int64)
+
     n_nodes = property(lambda self: len(self._index), doc="Number of nodes made so far, leaves included.")
     machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
     left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < cut, -1 if not made.")
     right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= cut, -1 if not made.")
-    by_sign = property(lambda self: not self._cut.any(), doc="Whether all nodes made so far ask for signs alone.")
+    by_sign = property(
+        lambda self: not (self.glances or self._cut.any()), doc="Whether all nodes made so far ask for signs alone."
+    )
     cut = property(lambda self: self._cut[: self.n_nodes], doc="What each node compares f(x) with.")
     label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
     possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")
 
     machines_used = property(lambda self: np.unique(self.machine[self.machine >= 0]), doc="Machines at nodes, sorted.")
 
-    def steps(self, n: int, ask: Callable) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    def steps(
+        self, n: int, ask: Callable, start: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Walk n rows down the graph, one layer at a time.
 
         Parameters
         ----------
         n : int
-            Number of rows, all of which start at the root.
+            Number of rows.
         ask : callable
             `ask(rows, machines)` gives the output of machine `machines[k]` for row `rows[k]`.
+        start : ndarray of shape (n,), default=None
+            The nodes where they start; None starts them where `entered` says.
 
         Yields
         ------
         rows, nodes, outputs, children : ndarray
             The rows still under way, the node where each stands, the output of its machine, and the node it goes to.
         """
-        rows, nodes = np.arange(n), np.zeros(n, dtype=np.int64)
+        rows, nodes = np.arange(n), self.entered(n, ask)[0] if start is None else start
         while True:
             inner = self._table[0, nodes] >= 0
             if not inner.all():
@@ -207,10 +247,16 @@ class DecisionGraph(Graph):
         A score is a path margin: for the answer, the smallest |f| on the row's path; for any other class, minus the
         |f| of the node that gave it up.
         """
-        n = len(f)
-        end, smallest, scores = np.zeros(n, dtype=np.int64), np.full(n, np.inf), np.zeros((n, self.n_classes))
-        met = [(np.zeros(0, dtype=np.int64),) * 2]
-        for rows, nodes, outputs, children in self.steps(n, lambda rows, machines: f[rows, machines]):
+        n, ask = len(f), lambda rows, machines: f[rows, machines]
+        (start, taken), smallest, scores = self.entered(n, ask), np.full(n, np.inf), np.zeros((n, self.n_classes))
+        end, met = start.copy(), [(np.zeros(0, dtype=np.int64),) * 2]
+        for k, glance in enumerate(self.glances, start=1):
+            met.append(
+                (np.repeat(rows := np.flatnonzero(taken >= k), self.n_classes), np.tile(glance.machines, len(rows)))
+            )
+            over = glance.lead(f[np.ix_(last := np.flatnonzero(taken == k), glance.machines)]) - glance.bound
+            scores[last], smallest[last] = -np.maximum(over, 0), np.where(over > 0, over, np.inf).min(axis=1)
+        for rows, nodes, outputs, children in self.steps(n, ask, start):
             margin = np.abs(outputs - self._cut[nodes])
             smallest[rows] = np.minimum(smallest[rows], margin)
             at, lost = np.nonzero(self._classes(nodes) & ~self._classes(children))
@@ -226,14 +272,15 @@ class DecisionGraph(Graph):
 
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""
-        end = np.zeros(len(f), dtype=np.int64)
-        for rows, _, _, children in self.steps(len(f), lambda rows, machines: f[rows, machines]):
+        ask = lambda rows, machines: f[rows, machines]  # noqa: E731
+        end = self.entered(len(f), ask)[0]
+        for rows, _, _, children in self.steps(len(f), ask, end.copy()):
             end[rows] = children
         return self._table[3, end]
 
     def walk(self, walker: Walker) -> int:
         """The label of one row, asking only the machines on its path; raises `Unsure` where blocks must decide."""
-        k = 0
+        k = self._entered_alone(walker) if self.glances else 0
         while True:
             (machine, left, right, label), cut = self._table[:, k].tolist(), float(self._cut[k])
             if machine < 0:
@@ -242,6 +289,17 @@ class DecisionGraph(Graph):
                 self._open(np.array([k]))
             else:
                 k = right if walker.ask(machine, cut) >= cut else left
+
+    def _entered_alone(self, walker: Walker) -> int:
+        """The node at which one row enters the graph."""
+        for k, glance in enumerate(self.glances, start=1):
+            g, slack = walker.ask_some(glance.machines)
+            lead = glance.lead(g)
+            if (np.abs(lead - glance.bound) <= 2 * slack.max()).any():
+                raise Unsure("a class is as far behind as it may be, within rounding")
+            left = lead <= glance.bound
+            if k == len(self.glances) or left.sum() == 1:
+                return int(self._entries(left[None], k)[0])
 
     def depth(self) -> np.ndarray:
         """Layer of every node, the root in layer 0: its longest distance from the root."""

@@ -118,7 +118,14 @@ class Lean:
         self.machines: list[tuple | None] = [None] * len(self.bias)  # those asked before
         if bank.coef.shape[0] * bank.coef.shape[1] <= DENSE:
             self.coef = bank.coef.toarray()
-        self.unknown = np.full(len(bank.support), np.nan)
+        self.unknown, self.dense = np.full(len(bank.support), np.nan), {}
+
+    def together(self, machines: np.ndarray) -> np.ndarray:
+        """The coefficients of machines over the same support vectors, a row a machine."""
+        first = int(machines[0])
+        if first not in self.dense:
+            self.dense[first] = np.stack([self.machines[t][1] for t in machines])
+        return self.dense[first]
 
     def machine(self, t: int) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """Support vectors, coefficients, bias and rounding of machine t."""
@@ -174,6 +181,16 @@ class Walker:
         if abs(self.f - cut) <= self.slack:
             raise Unsure("an output is what it is compared with, within rounding")
         return self.f
+
+    def ask_some(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute f_t(x) of machines over the same support vectors; with each a bound of its rounding."""
+        lean = self.lean
+        own = lean.machines[machines[0]][0]
+        if (missing := own[np.isnan(self.k[own])]).size:
+            self.k[missing] = lean.values(self.z, missing)
+            self.evaluations += len(missing)
+        f = lean.together(machines) @ self.k[own] + lean.bias[machines]
+        return f, lean.unit * (lean.steep[machines] + lean.flat[machines] * self.error)
 
     def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute every f_t(x); with each a bound of its rounding."""

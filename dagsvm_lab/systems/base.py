@@ -122,7 +122,7 @@ class BankClassifier(KernelClassifier):
         self.graph_ = self._make_graph()
 
     def __getstate__(self):
-        return {name: value for name, value in super().__getstate__().items() if name != "graph_"}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("graph_", "asked_")}
 
     def __setstate__(self, state) -> None:
         super().__setstate__(state)
@@ -139,7 +139,7 @@ class BankClassifier(KernelClassifier):
     def _labels(self, X: np.ndarray) -> np.ndarray:
         if X.shape[0] == 1:  # a walk takes a tenth of a block's time
             try:
-                return np.array([self.graph_.walk(self.machines_.walker(X[0]))])
+                return np.array([self.graph_.walk(self._asked.walker(X[0]))])
             except Unsure:
                 pass
         return np.concatenate([self.graph_.labels(f) for f in self._outputs(X)])
@@ -150,7 +150,7 @@ class BankClassifier(KernelClassifier):
 
     def _outputs(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Machine outputs for the rows of X, a batch at a time."""
-        return outputs(self.machines_, X, self.n_jobs)
+        return outputs(self._asked, X, self.n_jobs)
 
 
 def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:

@@ -224,6 +224,7 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
         """Class labels of the rows of X whose class indices are `labels`."""
         return self.classes_[labels]
 
+    _asked = property(lambda self: vars(self).get("asked_", self.machines_), doc="The machines that rows may meet.")
     support_ = property(lambda self: self.machines_.support, doc="Unique support vectors: indices of training rows.")
     n_support_ = property(lambda self: np.bincount(self.machines_.support_class, minlength=len(self.classes_)))
     dual_coef_ = property(lambda self: self.machines_.coef, doc="Coefficients of the machines, one sparse row each.")
@@ -279,7 +280,7 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
         """
         X = self._rows(X)
         labels, paths, _ = self._answer(X)
-        return self._named(X, labels), costs(paths, self.machines_.coef)
+        return self._named(X, labels), costs(paths, self._asked.coef)
 
     def decision_path(self, X) -> sparse.csr_matrix:
         """List the machines that each row met.

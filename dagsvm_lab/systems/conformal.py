@@ -11,15 +11,16 @@ strikes off its loser by sign while both its classes are left. If all are struck
 given an odd answer (d > 6, or w), a value has misled: classes that only values struck off are reopened, and signs alone
 decide among what is left. So rows unlike those of the ranges, as of new writers, cost more but are hardly lost.
 
-Next the graph asks the machine that strikes off most for each new kernel value (support vectors already met are free),
-and near the root the one whose whole continuation is cheapest on held-out rows. The level is the boldest at which held-
-out rows show no loss against the DDAG: a one-sided sign test at p = .1, and few rows lost whatever is won elsewhere,
-for what is won on rows unlike all others may be luck.
+Before the graph is entered a row may be given a glance or two: a few support vectors tell which classes it may be of at
+all (glance.py). Next the graph asks the machine that strikes off most for each new kernel value (support vectors already
+met are free), and where many rows come by the one whose whole continuation is cheapest on held-out rows. The level
+stands SAFER above the boldest at which held-out rows show no loss against the DDAG: a row or one in a thousand, and few
+rows lost whatever is won elsewhere, for what is won on rows unlike all others may be luck.
 
 The guarantee holds for any such graph (split conformal prediction: Papadopoulos et al. 2002; Vovk, Gammerman and Shafer
-2005). Let s(x, l) be the largest d_tl over the machines t on x's path, and minus infinity for the answer. Let (x_1,
-y_1), ..., (x_n, y_n) be fresh rows, exchangeable with (x, y), and q the k-th smallest of s(x_i, y_i) for k =
-ceil((1 - alpha)(n + 1)), infinite if k > n.
+2005). Let s(x, l) be the largest d_tl over the machines t on x's path, or the lead at its last glance if that is more,
+and minus infinity for the answer. Let (x_1, y_1), ..., (x_n, y_n) be fresh rows, exchangeable with (x, y), and q the
+k-th smallest of s(x_i, y_i) for k = ceil((1 - alpha)(n + 1)), infinite if k > n.
 
     Theorem. The set {l : s(x, l) <= q} misses y with probability at most alpha.
     Proof. s was settled before the fresh rows were seen, so the n + 1 numbers s(x_i, y_i) and s(x, y) are exchangeable,
@@ -34,54 +35,61 @@ from numbers import Integral, Real
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.stats import binomtest
 from sklearn.utils._param_validation import Interval
 
-from ..graphs import DecisionGraph, costs
+from ..graphs import DecisionGraph, Glance, costs
 from ..machines import pair_code
 from .base import BankClassifier, Sample, outputs
 from .ddag import ddag
-from .plan import ODD, POOL, Plan, State, enough, outside, parts_of, ranges
+from .glance import Seen, choose, leads, look, loses, short_machines, with_marks, with_short_machines
+from .plan import LEVELS, POOL, Plan, State, enough, outside, parts_of, ranges
 
-LEVELS = (*np.arange(4.5, 10.0, 0.5), 10.5, 12.0, 15.0, np.inf)  # w, bold first
 JUDGED = 750_000  # held-out rows that levels are judged by, times classes squared; 300 at least
-LOST, HOPELESS = 0.1, 0.01  # p of the sign test: rows are lost; on a quarter of the rows, before any comparison
+HOPELESS = 4  # times what counts as loss: on a quarter of the rows, before any comparison
+SAFER = 3  # levels, of half a spread, above the boldest at which no held-out rows are lost: e^-1.5 of the strikes
 MANY = 16  # classes up to which continuations are compared: with 26 that takes 7 s a level, and saves nothing
 
 
 @dataclass
 class Held:
-    """Held-out rows, tails that had not seen each row's part, and whether the DDAG answers right."""
+    """Held-out rows, tails that had not seen each row's part, what glances say, and whether the DDAG answers right."""
 
     f: np.ndarray
     codes: np.ndarray
     part: np.ndarray
     edges: np.ndarray  # (4, parts, n_machines, n_classes)
     right: np.ndarray
+    seen: Seen
 
-    def some(self, step: int) -> Held:
-        """Every so many of the rows."""
-        return Held(self.f[::step], self.codes[::step], self.part[::step], self.edges, self.right[::step])
+    def some(self, rows: np.ndarray | slice) -> Held:
+        """Some of the rows."""
+        own = {name: getattr(self, name)[rows] for name in ("f", "codes", "part", "right")}
+        return replace(self, seen=self.seen.some(rows), **own)
+
+    def starts(self, plan: Plan) -> list[State]:
+        """Where each row enters the graph."""
+        both = np.column_stack([self.seen.left, self.seen.taken])
+        _, first, place = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        starts = [plan.start(self.seen.left[k], int(self.seen.taken[k])) for k in first]
+        return [starts[k] for k in place.ravel()]
 
     def walk(self, plan: Plan) -> list[State]:
         """Where each row ends."""
         read = lambda rows, t: plan.strikes(self.f[rows, t], self.edges[:, self.part[rows], t])  # noqa: E731
-        return plan.walk(np.arange(len(self.f)), read)
+        return plan.walk(np.arange(len(self.f)), read, self.starts(plan))
 
-    def loses(self, plan: Plan, ends: list[State], share: float, p: float) -> bool:
-        """Whether more than two rows and a share are lost, or more than are won by a one-sided sign test at p."""
-        right = np.array([plan.members(s)[0] for s in ends]) == self.codes
-        lost, won = int((self.right & ~right).sum()), int((right & ~self.right).sum())
-        return lost > share * len(right) + 2 or lost > won and binomtest(won, lost + won, alternative="less").pvalue < p
+    def answers(self, plan: Plan, ends: list[State]) -> np.ndarray:
+        """Which rows are answered right."""
+        return np.array([plan.members(s)[0] for s in ends]) == self.codes
 
     def scores(self, plan: Plan, ends: list[State]) -> np.ndarray:
         """The score s(x, y) of each row and its own class."""
-        asked = [list(s[1]) for s in ends]
-        row, t = np.repeat(np.arange(len(asked)), [len(a) for a in asked]), np.concatenate(asked)
+        asked = [[t for t in s[1] if t < plan.n_machines] for s in ends]
+        row, t = np.repeat(np.arange(len(asked)), [len(a) for a in asked]), np.array(sum(asked, []), dtype=int)
         low, high, below, above = self.edges[:, self.part[row], t, self.codes[row]]
-        d = np.maximum((low - self.f[row, t]) / below, (self.f[row, t] - high) / above)
-        worst = np.maximum.reduceat(d, np.flatnonzero(np.diff(row, prepend=-1)))
-        return np.where(np.array([plan.members(s)[0] for s in ends]) == self.codes, -np.inf, worst)
+        worst = self.seen.lead[np.arange(len(ends)), self.codes]
+        np.maximum.at(worst, row, np.maximum((low - self.f[row, t]) / below, (self.f[row, t] - high) / above))
+        return np.where(self.answers(plan, ends), -np.inf, worst)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -94,16 +102,22 @@ class ConformalDAGSVC(BankClassifier):
     ----------
     alpha : float, default=0.05
         Chance that `predict_set` may miss the true class.
-    loss : float, default=0.015
+    loss : float, default=0.005
         Share of held-out rows, and two more, that the graph may answer worse than the DDAG.
     folds : int, default=5
         Parts of the training rows, in their order, that are held out in turn.
     lookahead : int, default=4
         Machines whose continuations are compared at states near the root, with up to 16 classes; 1 takes the greedy
         choice everywhere.
+    glances : bool, default=True
+        Whether rows may first be given up to two glances: short machines over a few support vectors.
 
     Attributes
     ----------
+    glances_ : ndarray of shape (n_glances, 2)
+        Support vectors that each glance reads, and how far behind the best a class may be, in log odds.
+    asked_ : Bank
+        The machines that rows may meet: `machines_`, and after them the glances' short machines.
     level_ : float
         How far out, in spreads, a class is struck off; infinite if only signs are used, nan if the graph is the DDAG
         (two classes, classes of few rows, or nothing cheaper).
@@ -127,17 +141,22 @@ class ConformalDAGSVC(BankClassifier):
     _sparse: ClassVar[bool] = False
 
     alpha: float = 0.05
-    loss: float = 0.015
+    loss: float = 0.005
     folds: int = 5
     lookahead: int = 4
+    glances: bool = True
 
     _parameter_constraints: ClassVar[dict[str, list]] = BankClassifier._parameter_constraints | {
         "alpha": [Interval(Real, 0, 1, closed="neither")],
         "loss": [Interval(Real, 0, 1, closed="both")],
         "folds": [Interval(Integral, 2, None, closed="left")],
         "lookahead": [Interval(Integral, 1, None, closed="left")],
+        "glances": ["boolean"],
     }
-    _saved: ClassVar[tuple[str, ...]] = ("ranges_", "level_", "calibration_", "pool_", "pool_codes_", "settled_")
+    _saved: ClassVar[tuple[str, ...]] = (
+        "ranges_", "level_", "calibration_", "pool_", "pool_codes_", "settled_", "glances_", "glance_support_",
+        "short_coef_", "short_bias_",
+    )  # fmt: skip
 
     def _code(self, sample: Sample) -> np.ndarray:
         return pair_code(sample.n_classes)
@@ -158,8 +177,19 @@ class ConformalDAGSVC(BankClassifier):
         self.pool_, self.pool_codes_ = f[pool], codes[pool]
         self.level_, self.calibration_ = np.nan, np.full(0, np.inf)
         self.settled_ = np.zeros((0, 3 * -(-n // 64) + f.shape[1] + 1), "<u8")
+        self._take_glances([], np.zeros(0, int), [])
         if len(rows):
-            self._choose_level(f, codes, part, known)
+            edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)], axis=1)
+            right = ddag(range(n), n).labels(f) == codes
+            lead, at, short = {}, np.zeros(0, int), {}
+            if self.glances:
+                at, short, g = short_machines(self.machines_, sample, rows, part)
+                lead = {q: leads(odds, known) for q, odds in g.items()}
+            for chain in dict.fromkeys((tuple(choose(lead, f, codes, right, self.machines_, at, self.loss)), ())):
+                self._take_glances(chain, at, [short[q] for q, _ in chain])
+                seen = look(chain, lead, (len(f), n))
+                if self._choose_level(Held(f, codes, part, edges, right, seen), pool):
+                    break
 
     def _held_out(self, sample: Sample, part: np.ndarray) -> np.ndarray:
         """Outputs for the training rows of machines that were trained without their part."""
@@ -169,51 +199,68 @@ class ConformalDAGSVC(BankClassifier):
             fit, held = np.flatnonzero(part != k), np.flatnonzero(part == k)
             repeats = None if sample.repeats is None else sample.repeats[fit]
             X = sample.X[np.ix_(fit, fit)] if square else sample.X[fit]
-            bank = self._train(replace(sample, X=X, codes=sample.codes[fit], repeats=repeats, bank=None), code)
+            some = replace(sample, X=X, codes=sample.codes[fit], repeats=repeats, bank=None)
+            bank = self._train(some, code)
             new = sample.X[np.ix_(held, fit)] if square else sample.X[held]
             out[held] = np.concatenate(list(outputs(bank, new, self.n_jobs)))
         return out
 
-    def _choose_level(self, f: np.ndarray, codes: np.ndarray, part: np.ndarray, known: np.ndarray) -> None:
-        """Take the cheapest of the boldest graphs that lose no rows; the DDAG if none is cheaper than that."""
-        edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)], axis=1)
-        rows = np.unique(np.linspace(0, len(codes) - 1, max(300, JUDGED // len(known) ** 2)).astype(int))
-        labels, paths, _ = ddag(range(len(known)), len(known)).run(f[rows])
-        held = Held(f[rows], codes[rows], part[rows], edges, labels == codes[rows])
-        some, least, found = held.some(4), costs(paths, self.machines_.coef).kernel_evaluations.mean(), None
-        for level in LEVELS:
+    def _take_glances(self, chain, at: np.ndarray, short: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Set the glances: of each its size and bound, and its short machines."""
+        self.glances_ = np.array(chain, dtype=float).reshape(-1, 2)
+        widest = int(self.glances_[:, 0].max(initial=0))
+        self.glance_support_ = at[:widest]
+        self.short_coef_ = np.array([np.pad(w, ((0, 0), (0, widest - w.shape[1]))) for w, _ in short])
+        self.short_bias_ = np.array([b for _, b in short])
+
+    def _choose_level(self, held: Held, pool: np.ndarray) -> bool:
+        """Take the cheapest of the boldest graphs that lose no rows, if one is cheaper than the DDAG."""
+        n, starts = len(self.classes_), held.some(pool)
+        held = held.some(np.unique(np.linspace(0, len(held.f) - 1, max(300, JUDGED // n**2)).astype(int)))
+        _, paths, _ = ddag(range(n), n).run(held.f)
+        some, least, found = held.some(slice(None, None, 4)), costs(paths, self.machines_.coef).kernel_evaluations, None
+        for k, level in enumerate(LEVELS):
             plan = self._plan(level)
-            if some.loses(plan, some.walk(plan), 1.0, HOPELESS):
+            if loses(some.answers(plan, some.walk(plan)), some.right, ease=HOPELESS):
                 continue
-            if 1 < self.lookahead and len(known) <= MANY:
-                plan.compare(self.lookahead)
-            ends = held.walk(plan)
-            cost = plan.costs(ends).mean()
-            if cost < least and not held.loses(plan, ends, self.loss, LOST):
-                least, found, self.calibration_ = cost, plan, np.sort(held.scores(plan, ends))
-            elif found:
-                break
-            if found and level >= ODD:  # safer graphs are dearer; below, many answers are odd
+            if not loses(held.answers(plan, held.walk(plan)), held.right, self.loss) or level == np.inf:
+                plan = self._plan(LEVELS[min(k + SAFER, len(LEVELS) - 1)])
+                if 1 < self.lookahead and n <= MANY:
+                    plan.compare(self.lookahead, starts.starts(plan))
+                ends = held.walk(plan)
+                if plan.costs(ends).mean() < least.mean():
+                    found, self.calibration_ = plan, np.sort(held.scores(plan, ends))
                 break
         if found:
             sets = [
-                [*np.frombuffer(s[0], "<u8"), *np.isin(range(f.shape[1]), s[1]), t] for s, t in found.chosen.items()
+                [*np.frombuffer(s[0], "<u8"), *np.isin(range(found.n_machines + len(self.glances_)), s[1]), t]
+                for s, t in found.chosen.items()
             ]
             self.level_, self._planned = found.level, found
-            self.settled_ = np.array(sets, "<u8").reshape(-1, self.settled_.shape[1])
+            self.settled_ = np.array(sets, "<u8").reshape(len(sets), self.settled_.shape[1] + len(self.glances_))
+        return found is not None
 
     def _plan(self, level: float, settled: np.ndarray = ()) -> Plan:
-        n, coef = 3 * -(-len(self.classes_) // 64), self.machines_.coef
+        n = 3 * -(-len(self.classes_) // 64)
+        coef = with_marks(self.machines_, self.glance_support_, self.glances_[:, 0].astype(int).tolist())
         uses = np.zeros(coef.shape, dtype=bool)
         uses[np.repeat(np.arange(len(uses)), np.diff(coef.indptr)), coef.indices] = True
         chosen = {(row[:n].tobytes(), tuple(np.flatnonzero(row[n:-1]).tolist())): int(row[-1]) for row in settled}
         return Plan(self.ranges_, level, self.pool_, self.pool_codes_, uses, chosen)
 
     def _make_graph(self) -> DecisionGraph:
+        self.asked_, n = self.machines_, len(self.classes_)
         if np.isnan(self.level_):
-            return ddag(range(len(self.classes_)), len(self.classes_))
+            return ddag(range(n), n)
+        sized = zip(self.glances_[:, 0].astype(int), self.short_coef_, self.short_bias_, strict=True)
+        self.asked_ = with_short_machines(self.machines_, self.glance_support_, [(w[:, :q], b) for q, w, b in sized])
+        known = np.isfinite(self.ranges_[0, 0])
+        glances = [
+            Glance(len(self.machines_.bias) + n * k + np.arange(n), np.where(known, bound, np.inf))
+            for k, (_, bound) in enumerate(self.glances_)
+        ]
         plan = self.__dict__.pop("_planned", None) or self._plan(float(self.level_), self.settled_)
-        return plan.graph()
+        return plan.graph(glances)
 
     def doubts(self, X) -> np.ndarray:
         """Score each class by how far out in its tails the outputs on each row's path lie.
@@ -226,13 +273,19 @@ class ConformalDAGSVC(BankClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes)
-            s(x, l): the largest d_tl on the path; minus infinity for the answer.
+            s(x, l): the largest d_tl on the path, or the lead at the last glance; minus infinity for the answer.
         """
-        parts = []
+        parts, known = [], np.isfinite(self.ranges_[0, 0])
         for f in self._outputs(self._rows(X)):
             labels, paths, _ = self.graph_.run(f)
-            v = f[np.repeat(np.arange(len(f)), np.diff(paths.indptr)), paths.indices]
-            d = np.maximum.reduceat(outside(v, self.ranges_[:, paths.indices]), paths.indptr[:-1])
+            _, taken = self.graph_.entered(len(f), lambda rows, t: f[rows, t])  # noqa: B023
+            d = np.full((len(f), len(self.classes_)), -np.inf)
+            for k, glance in enumerate(self.graph_.glances, start=1):
+                rows = np.flatnonzero(taken == k)
+                d[rows] = leads(f[np.ix_(rows, glance.machines)], known)
+            row, t = np.repeat(np.arange(len(f)), np.diff(paths.indptr)), paths.indices
+            row, t = row[t < len(self.machines_.bias)], t[t < len(self.machines_.bias)]
+            np.maximum.at(d, row, outside(f[row, t], self.ranges_[:, t]))
             d[np.arange(len(f)), labels] = -np.inf
             parts.append(d)
         return np.concatenate(parts)

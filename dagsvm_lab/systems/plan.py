@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graphs import DecisionGraph
+from ..graphs import DecisionGraph, Glance
 
+LEVELS = (*np.arange(4.5, 12.0, 0.5), 13.5, 15.0, 18.0, np.inf)  # how far out, in spreads, a class is struck off
 FEWEST = 10  # distinct rows that a class needs for a range: one more row lies outside it with chance 2 / 11
 POOL = 600  # held-out rows that plans are made on, at most a tenth of them of one class, four of each
 SEEN = 100  # of them, rows compared at one state: more take longer and change few choices
@@ -85,7 +86,8 @@ class Plan:
     """Which machine to ask in which state, and what its answer does to the state.
 
     `pool` holds held-out outputs, (rows, n_machines), and `pool_codes` their classes; `uses` marks the support vectors
-    of each machine; `chosen` is what comparing continuations has settled.
+    of each machine, then those of each glance; `chosen` is what comparing continuations has settled. The glances that
+    a state has taken stand among the machines asked, numbered after these.
     """
 
     edges: np.ndarray  # as `ranges` returns
@@ -97,8 +99,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         _, self.n_machines, self.n = self.edges.shape
-        self.i, self.j = np.triu_indices(self.n, 1)
-        self.one = words(np.eye(self.n, dtype=bool))
+        glances = np.full(len(self.uses) - self.n_machines, self.n)  # are of no pair
+        self.i, self.j = (np.concatenate([side, glances]) for side in np.triu_indices(self.n, 1))
+        self.one = words(np.eye(self.n + 1, self.n, dtype=bool))
         self.bits = np.ascontiguousarray(words(self.uses).T)
         self.of_class = [np.flatnonzero(self.pool_codes == c) for c in range(self.n)]
         self.ranked: dict[State, list[tuple[int, int]]] = {}
@@ -119,12 +122,15 @@ class Plan:
         )
         return v < 0, odd, far
 
+    def start(self, left: np.ndarray, taken: int) -> State:
+        """The state in which so many glances have left these classes (bool), and struck off the others."""
+        three = words(np.stack([left, left & False, ~left]))
+        return np.ascontiguousarray(three.T).tobytes(), tuple(range(self.n_machines, self.n_machines + taken))
+
     @property
     def root(self) -> State:
         """Nothing asked, every class left."""
-        start = np.zeros((3, len(self.one)), "<u8")
-        start[0] = np.bitwise_or.reduce(self.one, axis=1)
-        return start.tobytes(), ()
+        return self.start(np.ones(self.n, dtype=bool), 0)
 
     def sets(self, states: list[State]) -> np.ndarray:
         """The three sets of each state: (3, words, states)."""
@@ -219,9 +225,11 @@ class Plan:
         known = {asked: np.bitwise_count(self.met(list(asked))).sum() for asked in {s[1] for s in states}}
         return np.array([known[s[1]] for s in states], dtype=int)
 
-    def walk(self, rows: np.ndarray, read, start: State | None = None) -> list[State]:
-        """The state in which each row ends, from `start` on; `read(rows, t)` is what their answers mean."""
-        states, at, ends = [start or self.root], np.zeros(len(rows), int), np.empty(len(rows), object)
+    def walk(self, rows: np.ndarray, read, starts: list[State]) -> list[State]:
+        """The state in which each row ends, from its own start on; `read(rows, t)` is what their answers mean."""
+        index: dict[State, int] = {}
+        at, ends = np.array([index.setdefault(s, len(index)) for s in starts]), np.empty(len(rows), object)
+        states = list(index)
         todo = np.arange(len(rows))
         while True:
             ask = np.array([self.ask(s) for s in states])
@@ -233,17 +241,23 @@ class Plan:
             todo, at = todo[on], at[on]
             states, at = self.step(states, ask, at, read(rows[todo], ask[at]))
 
-    def compare(self, most: int) -> None:
-        """Settle `chosen` near the root: of the best machines, the one whose greedy continuation costs least."""
+    def compare(self, most: int, starts: list[State]) -> None:
+        """Settle `chosen` where many rows are: of the best machines, the one whose greedy continuation costs least.
+
+        `starts` are the states in which the pool's rows enter the graph.
+        """
 
         def read(rows: np.ndarray, t: np.ndarray) -> tuple:
             return tuple(part[..., t, rows] for part in self.read)
 
         def cost(state: State, t: int, rows: np.ndarray) -> tuple[int, int]:
             self.chosen[state] = t
-            return int(self.costs(self.walk(rows, read, state)).sum()), t
+            return int(self.costs(self.walk(rows, read, [state] * len(rows))).sum()), t
 
-        todo = [(self.root, np.arange(len(self.pool)))]
+        entries: dict[State, list[int]] = {}
+        for row, state in enumerate(starts):
+            entries.setdefault(state, []).append(row)
+        todo = [(state, np.array(rows)) for state, rows in entries.items()]
         while todo:
             state, rows = todo.pop()
             if self.ask(state) < 0 or len(rows) < SHARE * len(self.pool):
@@ -269,7 +283,7 @@ class Plan:
         share = np.bincount(np.searchsorted(cuts[kept], pool, side="right"), minlength=len(kept) + 1) + 0.1
         return t, cuts[kept], [kids[place[k]] for k in (*kept, len(cuts))], np.cumsum(share)
 
-    def graph(self) -> DecisionGraph:
+    def graph(self, glances: list[Glance]) -> DecisionGraph:
         """The plan as a graph of comparisons: a machine with many outcomes stands at several nodes in a row."""
         known: dict[State, tuple] = {}
 
@@ -287,7 +301,10 @@ class Plan:
             return "node", t, left, right, float(cuts[m])
 
         members = lambda node: self.members(node[0])  # noqa: E731
-        return DecisionGraph((self.root, 0, -1), rule, members, n_classes=self.n, n_machines=self.n_machines)
+        enter = lambda left, taken: (self.start(left, taken), 0, -1)  # noqa: E731
+        machines = self.n_machines + self.n * len(glances)
+        return DecisionGraph((self.root, 0, -1), rule, members, n_classes=self.n, n_machines=machines, glances=glances,
+                             enter=enter)  # fmt: skip
 
 
 def enough(X: np.ndarray) -> bool:
