@@ -118,14 +118,14 @@ class Lean:
         self.machines: list[tuple | None] = [None] * len(self.bias)  # those asked before
         if bank.coef.shape[0] * bank.coef.shape[1] <= DENSE:
             self.coef = bank.coef.toarray()
-        self.unknown, self.dense = np.full(len(bank.support), np.nan), {}
+        self.unknown, self.shared = np.full(len(bank.support), np.nan), {}
 
-    def together(self, machines: np.ndarray) -> np.ndarray:
-        """The coefficients of machines over the same support vectors, a row a machine."""
+    def together(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The support vectors that these machines share, and their coefficients, a row a machine."""
         first = int(machines[0])
-        if first not in self.dense:
-            self.dense[first] = np.stack([self.machines[t][1] for t in machines])
-        return self.dense[first]
+        if first not in self.shared:
+            self.shared[first] = self.machine(first)[0], np.stack([self.machine(int(t))[1] for t in machines])
+        return self.shared[first]
 
     def machine(self, t: int) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """Support vectors, coefficients, bias and rounding of machine t."""
@@ -169,27 +169,28 @@ class Walker:
         """Compute f_t(x), to be compared with `cut`; the machine asked last is not computed again."""
         if t != self.last:
             own, beta, bias, flat, steep = self.lean.machines[t] or self.lean.machine(t)
-            k = self.k.take(own)
-            missing = k != k
-            if missing.any():
-                new = own[missing]
-                self.k[new] = self.lean.values(self.z, new)
-                self.evaluations += len(new)
-                k = self.k.take(own)
-            self.last, self.f = t, float(k.dot(beta)) + bias
+            self.last, self.f = t, float(self.values(own).dot(beta)) + bias
             self.slack = self.lean.unit * (steep + flat * self.error)
         if abs(self.f - cut) <= self.slack:
             raise Unsure("an output is what it is compared with, within rounding")
         return self.f
 
+    def values(self, own: np.ndarray) -> np.ndarray:
+        """Kernel values of x with these support vectors."""
+        k = self.k.take(own)
+        missing = k != k
+        if missing.any():
+            new = own[missing]
+            self.k[new] = self.lean.values(self.z, new)
+            self.evaluations += len(new)
+            k = self.k.take(own)
+        return k
+
     def ask_some(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute f_t(x) of machines over the same support vectors; with each a bound of its rounding."""
         lean = self.lean
-        own = lean.machines[machines[0]][0]
-        if (missing := own[np.isnan(self.k[own])]).size:
-            self.k[missing] = lean.values(self.z, missing)
-            self.evaluations += len(missing)
-        f = lean.together(machines) @ self.k[own] + lean.bias[machines]
+        own, beta = lean.together(machines)
+        f = beta @ self.values(own) + lean.bias[machines]
         return f, lean.unit * (lean.steep[machines] + lean.flat[machines] * self.error)
 
     def ask_all(self) -> tuple[np.ndarray, np.ndarray]:

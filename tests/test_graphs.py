@@ -6,7 +6,8 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from dagsvm_lab import DAGSVC, systems
-from dagsvm_lab.graphs import Ballot, DecisionGraph, GraphTooLarge, costs, largest, votes, won
+from dagsvm_lab.ballots import Ballot, largest, votes, won
+from dagsvm_lab.graphs import DecisionGraph, GraphTooLarge, costs
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, pair_index, rest_code
 from dagsvm_lab.outputs import Unsure

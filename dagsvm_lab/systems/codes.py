@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..graphs import Ballot
+from ..ballots import Ballot
 from .base import BankClassifier, Sample
 from .declared import Array, Count, Seed
 

@@ -12,8 +12,8 @@ given an odd answer (d > 6, or w), a value has misled: classes that only values 
 decide among what is left. So rows unlike those of the ranges, as of new writers, cost more but are hardly lost.
 
 Before the graph is entered a row may be given a glance or two: a few support vectors tell which classes it may be of at
-all (glance.py). Next the graph asks the machine that strikes off most for each new kernel value (support vectors already
-met are free), and where many rows come by the one whose whole continuation is cheapest on held-out rows. The level
+all (glance.py). Next the graph asks the machine that strikes off most for each new kernel value (support vectors met
+before are free), and where many rows come by the one whose whole continuation is cheapest on held-out rows. The level
 stands SAFER above the boldest at which held-out rows show no loss against the DDAG: a row or one in a thousand, and few
 rows lost whatever is won elsewhere, for what is won on rows unlike all others may be luck.
 

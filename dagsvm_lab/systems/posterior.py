@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ..graphs import Ballot, largest, votes, won
+from ..ballots import Ballot, largest, votes, won
 from ..kernels import EXTREME, squared
 from ..machines import pair_code, rest_code
 from .base import BankClassifier, Sample

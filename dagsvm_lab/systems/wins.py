@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graphs import Ballot, largest, summed, votes, won
+from ..ballots import Ballot, largest, summed, votes, won
 from ..machines import pair_code, rest_code
 from .base import BankClassifier, Sample
 
