@@ -123,7 +123,7 @@ WRONG = {
     "bandwidth": [0, -1.0], "reading": ["hard"], "pair": ["best"], "posterior": ["soft"], "band": [-0.1],
     "follow": [-0.1, 2], "routing": ["rows"], "retrain": ["yes"], "max_nodes": [0], "separate": ["two"],
     "distance": ["cosine"], "code": ["full", 3], "decoding": ["soft"], "code_size": [0, 1.5],
-    "alpha": [0, 1, -0.1], "loss": [-0.1, 2], "folds": [1, 2.5], "lookahead": [0, 1.5],
+    "alpha": [0, 1, -0.1], "loss": [-0.1, 2], "folds": [1, 2.5], "lookahead": [0, 1.5], "glances": ["two", 2],
 }  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval
@@ -41,6 +41,7 @@ from ..graphs import DecisionGraph, Glance, costs
 from ..machines import pair_code
 from .base import BankClassifier, Sample, outputs
 from .ddag import ddag
+from .declared import Count
 from .glance import Seen, choose, leads, look, loses, short_machines, with_marks, with_short_machines
 from .plan import LEVELS, POOL, Plan, State, enough, outside, parts_of, ranges
 
@@ -140,19 +141,12 @@ class ConformalDAGSVC(BankClassifier):
 
     _sparse: ClassVar[bool] = False
 
-    alpha: float = 0.05
-    loss: float = 0.005
-    folds: int = 5
-    lookahead: int = 4
+    alpha: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.05
+    loss: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.005
+    folds: Annotated[int, Interval(Integral, 2, None, closed="left")] = 5
+    lookahead: Count = 4
     glances: bool = True
 
-    _parameter_constraints: ClassVar[dict[str, list]] = BankClassifier._parameter_constraints | {
-        "alpha": [Interval(Real, 0, 1, closed="neither")],
-        "loss": [Interval(Real, 0, 1, closed="both")],
-        "folds": [Interval(Integral, 2, None, closed="left")],
-        "lookahead": [Interval(Integral, 1, None, closed="left")],
-        "glances": ["boolean"],
-    }
     _saved: ClassVar[tuple[str, ...]] = (
         "ranges_", "level_", "calibration_", "pool_", "pool_codes_", "settled_", "glances_", "glance_support_",
         "short_coef_", "short_bias_",

@@ -226,7 +226,7 @@ def frames(built):
     """What `touch.interactive` shows in JupyterLab, as pages over systems fitted just now, and these systems."""
     d = load("artificial", n_per_class=60, seed=3)
     wins = MaxWinsSVC(C=10, gamma=0.1).fit(d.X, d.y)
-    others = {"DDAG": DAGSVC(C=10, gamma=0.1), "conformal DAG": ConformalDAGSVC(C=10, gamma=0.1)}
+    others = {"DDAG": DAGSVC(C=10, gamma=0.1), "conformal DAG": ConformalDAGSVC(C=10, gamma=0.1, glances=False)}
     systems = {name: est.fit_over(wins.machines_, d.X, d.y) for name, est in others.items()}
     rows = np.random.default_rng(5).uniform(-8, 8, (10, 2))
     data = {"set": touch.walks(systems, rows, wins.predict(rows), d.X, d.y)}
