@@ -29,7 +29,7 @@ WORK = 1e10  # machines x rows x q^2 of a glance: its short machines take about 
 DRAWN = 1000, 600  # rows and support vectors, at most, among which a glance's are found: 0.3 s
 STEPS, SOLVED = 30, 1e-9  # Newton steps at most; what the loss may still fall at the end, over itself
 SHARES = 0.004, 0.002, 0.001, 0.0005, 0.00025, 0.0  # of the rows, whose right answers glances may take
-SAFE = 1.25, 1.0  # times what held-out rows need, and so many nats more
+SAFE = 1.5, 1.0  # times what held-out rows need, and so many nats more
 NEGLIGIBLE = 1000  # one row lost in so many does not count
 
 
