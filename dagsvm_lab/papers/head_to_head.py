@@ -41,6 +41,7 @@ def field(seed: int = 0, **p) -> dict[str, tuple]:
         "dagsvm": ("DAG", "pairs", s.DAGSVC(**p)),
         "adaptive": ("DAG", "pairs", s.AdaptiveDAGSVC(**p)),
         "conformal": ("conformal", "pairs", s.ConformalDAGSVC(**p)),
+        "conformal ranges": ("conformal", "pairs", s.ConformalDAGSVC(glances=False, **p)),
         "bts": ("tree", "pairs", tree(pair="random", random_state=seed, **p)),
         "c-bts": ("tree", "pairs", tree(pair="centre", **p)),
         "dcsvm 0%": ("DCSVM", "pairs", dc(**p)),

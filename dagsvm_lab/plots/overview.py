@@ -23,7 +23,7 @@ class Names(dict):
 
 NAMES = Names({
     "1-v-r": "one-vs-rest", "max-wins": "Max Wins", "and-gate": "AND gate", "dagsvm": "DAG", "adaptive": "adaptive DAG",
-    "conformal": "conformal DAG",
+    "conformal": "conformal DAG", "conformal ranges": "ranges alone",
     "bts": "BTS", "c-bts": "c-BTS", "btppsvm": "BTPPSVM", "dcsvm 0%": "DCSVM 0%", "dcsvm 2%": "DCSVM 2%",
     "dcsvm 5%": "DCSVM 5%", "posterior ovo": "posterior 1-v-1", "posterior ovr": "posterior 1-v-r",
     "ecoc dense": "ECOC dense", "ecoc sparse": "ECOC sparse", "crammer-singer": "Crammer-Singer",

@@ -229,7 +229,7 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
     n_support_ = property(lambda self: np.bincount(self.machines_.support_class, minlength=len(self.classes_)))
     dual_coef_ = property(lambda self: self.machines_.coef, doc="Coefficients of the machines, one sparse row each.")
     intercept_ = property(lambda self: self.machines_.bias, doc="Constants of the machines.")
-    n_parameters_ = property(lambda self: int(self.machines_.n_parameters), doc="Platt's classifier size.")
+    n_parameters_ = property(lambda self: int(self._asked.n_parameters), doc="Platt's classifier size.")
 
     @property
     def support_vectors_(self) -> np.ndarray:
