@@ -27,6 +27,7 @@ RIDGE = 0.1  # weight of |w|^2
 SIZES = (8, 16, 32, 64, 128)  # support vectors of a glance
 WORK = 1e10  # machines x rows x q^2 of a glance: its short machines take about 3 s
 DRAWN = 1000, 600  # rows and support vectors, at most, among which a glance's are found: 0.3 s
+HUGE = 1e100  # kernel values out of 1 / HUGE to HUGE are left to the machines
 STEPS, SOLVED = 30, 1e-9  # Newton steps at most; what the loss may still fall at the end, over itself
 SHARES = 0.004, 0.002, 0.001, 0.0005, 0.00025, 0.0  # of the rows, whose right answers glances may take
 SAFE = 1.5, 1.0  # times what held-out rows need, and so many nats more
@@ -37,12 +38,14 @@ def drawn(bank: Bank, X, codes: np.ndarray, most: int) -> np.ndarray:
     """The support vectors that glances read, best first, as places in `bank.support`.
 
     Each is the one whose kernel values, beside those of the ones before, explain most of which class a row is of
-    (orthogonal matching pursuit: Pati, Rezaiifar and Krishnaprasad 1993).
+    (orthogonal matching pursuit: Pati, Rezaiifar and Krishnaprasad 1993). None, if these are out of range.
     """
     rng = np.random.default_rng(0)
     rows, some = (rng.permutation(m)[:most] for m, most in zip((len(codes), len(bank.support)), DRAWN, strict=True))
     K, Y = values(bank, some, X[rows]), np.eye(bank.code.shape[1])[codes[rows]]
     K, Y = K - K.mean(axis=0), (Y - Y.mean(axis=0)) / np.sqrt(Y.mean(axis=0) + 1e-9)
+    if not 1 / HUGE < np.abs(K).max(initial=0.0) < HUGE:  # they say nothing, or their squares would not be numbers
+        return some[:0]
     ridge, found = 1e-3 * (K**2).sum(axis=0).mean(), []
     for _ in range(min(most, len(some))):
         size = (K**2).sum(axis=0) + ridge
@@ -116,6 +119,7 @@ def short_machines(bank: Bank, sample: Sample, rows: np.ndarray, part: np.ndarra
     n = sample.n_classes
     possible = [q for q in SIZES if 2 * q <= len(bank.support) and n * bank.n_rows * q * q <= WORK]
     at = drawn(bank, sample.X, sample.codes, max(possible, default=0))
+    possible = [q for q in possible if q <= len(at)]
     read, short, g = values(bank, at, sample.X), {}, {q: np.zeros((len(rows), n)) for q in possible}
     parts = [rows[part == k] for k in range(part.max() + 1)]
     for q in possible:
