@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_iris
@@ -84,6 +84,9 @@ def test_a_separability_out_of_range_is_refused(gamma):  # found by `make fuzz`
 @given(st.sampled_from(EVERY), st.integers(0, 10**6),
        st.sampled_from(["asymmetric", "no kernel", "low rank", "zero", "huge", "tiny", "not finite", "wide", "tall"]),
        st.booleans())  # fmt: skip
+@example(systems.ConformalDAGSVC, 0, "huge", False)
+@example(systems.ConformalDAGSVC, 0, "tiny", False)
+@example(systems.ConformalDAGSVC, 0, "zero", True)
 def test_any_matrix_of_kernel_values_is_taken_or_refused(make, seed, kind, by_call):
     rng, n = np.random.default_rng(seed), len(X)
     K = rng.normal(size=(n, n))

@@ -74,6 +74,8 @@ def tables(X, duals: Duals, which, kernel: Kernel, kernels: list[Kernel] | None,
     layout, cells = None, int((width[which] ** 2).sum())
     if codes is not None and single and cells > MANY:
         layout = Classes(np.unique(duals.rows[_variables(duals, which)[2]]), codes)
+        if len(which) * len(layout.rows) // layout.size > cells:  # classes of few rows: no kernel value is dear
+            layout = None
     if layout and len(every) * layout.cells <= min(LARGEST, cells):
         values = layout.share(every, [prepared(X, own, np.float32) for own in uses])
         some = max(1, ROWS // width[which[0]])
