@@ -164,6 +164,15 @@ class Paper:
         bodies = {WRITTEN: body} | ({INFERRED: inferred} if inferred else {})
         return self.claims.setdefault(id, Claim(id, place, text, bodies=bodies, **about))
 
+    def claim(self, id: str, place: str, text: str, **about) -> Callable[[Body], Body]:
+        """Decorate the function that measures a claim; `about` as for `states`."""
+
+        def state(body: Body) -> Body:
+            self.states(id, place, text, body, **about)
+            return body
+
+        return state
+
     def uncheckable(self, id: str, place: str, text: str, reason: str) -> Claim:
         """State a claim that no run can decide, and why."""
         return self.states(id, place, text, lambda tables: Outcome(v.NOT_CHECKABLE, reason), kind="uncheckable")
