@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from dagsvm_lab import DAGSVC, ConformalDAGSVC, load
+from dagsvm_lab.graphs import GraphTooLarge
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
 from dagsvm_lab.systems.glance import RIDGE, SAFE, bound_of, drawn, leads, loses
@@ -267,6 +268,22 @@ def test_copies_give_the_same_answers(segments, fitted, tmp_path):
 def test_one_row_is_answered_as_in_a_batch(segments, fitted):
     X, _ = segments
     assert [fitted.predict(x[None])[0] for x in X[700:800]] == fitted.predict(X[700:800]).tolist()
+
+
+def test_a_graph_that_outgrows_its_limit_starts_anew(segments, fitted):
+    X, _ = segments
+    est = fitted._variant()
+    for ask in (est.predict, est.decision_function, est.doubts, est.predict_with_cost):
+        est.graph_ = est._make_graph()
+        small, est.graph_.max_nodes = est.graph_, 40
+        found, whole = ask(X), getattr(fitted, ask.__name__)(X)
+        assert est.graph_ is not small
+        assert np.array_equal(found[0], whole[0]) if isinstance(found, tuple) else np.array_equal(found, whole)
+    est.graph_ = est._make_graph()
+    est.graph_.max_nodes = 1
+    est._make_graph = lambda: est.graph_
+    with pytest.raises(GraphTooLarge):
+        est.predict(X[:8])
 
 
 def test_precomputed_kernel(segments, fitted):

@@ -30,67 +30,28 @@ k-th smallest of s(x_i, y_i) for k = ceil((1 - alpha)(n + 1)), infinite if k > n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 from sklearn.utils._param_validation import Interval
 
-from ..graphs import DecisionGraph, Glance, costs
+from ..graphs import DecisionGraph, Glance, GraphTooLarge, costs
 from ..machines import pair_code
 from .base import BankClassifier, Sample, outputs
 from .ddag import ddag
 from .declared import Count
-from .glance import Seen, choose, leads, look, loses, short_machines, with_marks, with_short_machines
-from .plan import LEVELS, POOL, Plan, State, enough, outside, parts_of, ranges
+from .glance import choose, leads, look, loses, short_machines, with_marks, with_short_machines
+from .held import Held
+from .plan import LEVELS, POOL, Plan, enough, outside, parts_of, ranges
 
 JUDGED = 750_000  # held-out rows that levels are judged by, times classes squared; 300 at least
 HOPELESS = 4  # times what counts as loss: on a quarter of the rows, before any comparison
 SAFER = 3  # levels, of half a spread, above the boldest at which no held-out rows are lost: e^-1.5 of the strikes
 MANY = 16  # classes up to which continuations are compared: with 26 that takes 7 s a level, and saves nothing
-
-
-@dataclass
-class Held:
-    """Held-out rows, tails that had not seen each row's part, what glances say, and whether the DDAG answers right."""
-
-    f: np.ndarray
-    codes: np.ndarray
-    part: np.ndarray
-    edges: np.ndarray  # (4, parts, n_machines, n_classes)
-    right: np.ndarray
-    seen: Seen
-
-    def some(self, rows: np.ndarray | slice) -> Held:
-        """Some of the rows."""
-        own = {name: getattr(self, name)[rows] for name in ("f", "codes", "part", "right")}
-        return replace(self, seen=self.seen.some(rows), **own)
-
-    def starts(self, plan: Plan) -> list[State]:
-        """Where each row enters the graph."""
-        both = np.column_stack([self.seen.left, self.seen.taken])
-        _, first, place = np.unique(both, axis=0, return_index=True, return_inverse=True)
-        starts = [plan.start(self.seen.left[k], int(self.seen.taken[k])) for k in first]
-        return [starts[k] for k in place.ravel()]
-
-    def walk(self, plan: Plan) -> list[State]:
-        """Where each row ends."""
-        read = lambda rows, t: plan.strikes(self.f[rows, t], self.edges[:, self.part[rows], t])  # noqa: E731
-        return plan.walk(np.arange(len(self.f)), read, self.starts(plan))
-
-    def answers(self, plan: Plan, ends: list[State]) -> np.ndarray:
-        """Which rows are answered right."""
-        return np.array([plan.members(s)[0] for s in ends]) == self.codes
-
-    def scores(self, plan: Plan, ends: list[State]) -> np.ndarray:
-        """The score s(x, y) of each row and its own class."""
-        asked = [[t for t in s[1] if t < plan.n_machines] for s in ends]
-        row, t = np.repeat(np.arange(len(asked)), [len(a) for a in asked]), np.array(sum(asked, []), dtype=int)
-        low, high, below, above = self.edges[:, self.part[row], t, self.codes[row]]
-        worst = self.seen.lead[np.arange(len(ends)), self.codes]
-        np.maximum.at(worst, row, np.maximum((low - self.f[row, t]) / below, (self.f[row, t] - high) / above))
-        return np.where(self.answers(plan, ends), -np.inf, worst)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -257,6 +218,26 @@ class ConformalDAGSVC(BankClassifier):
         plan = self.__dict__.pop("_planned", None) or self._plan(float(self.level_), self.settled_)
         return plan.graph(glances)
 
+    def _regrown(self, ask: Callable, X: np.ndarray) -> list:
+        """What `ask` says of parts of X: of all at once, or of halves where the graph outgrows its limit of nodes.
+
+        A graph that does is left to the calls that still read it, and grows anew for the next rows.
+        """
+        try:
+            return [ask(X)]
+        except GraphTooLarge:
+            if len(X) == 1:
+                raise
+            self.graph_ = self._make_graph()
+            return [part for half in np.array_split(X, 2) for part in self._regrown(ask, half)]
+
+    def _labels(self, X: np.ndarray) -> np.ndarray:
+        return np.concatenate(self._regrown(super()._labels, X))
+
+    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, csr_matrix, np.ndarray]:
+        labels, paths, scores = zip(*self._regrown(super()._answer, X), strict=True)
+        return np.concatenate(labels), vstack(paths, format="csr"), np.concatenate(scores)
+
     def doubts(self, X) -> np.ndarray:
         """Score each class by how far out in its tails the outputs on each row's path lie.
 
@@ -270,8 +251,11 @@ class ConformalDAGSVC(BankClassifier):
         scores : ndarray of shape (n_samples, n_classes)
             s(x, l): the largest d_tl on the path, or the lead at the last glance; minus infinity for the answer.
         """
+        return np.concatenate(self._regrown(self._doubts, self._rows(X)))
+
+    def _doubts(self, X: np.ndarray) -> np.ndarray:
         parts, known = [], np.isfinite(self.ranges_[0, 0])
-        for f in self._outputs(self._rows(X)):
+        for f in self._outputs(X):
             labels, paths, _ = self.graph_.run(f)
             _, taken = self.graph_.entered(len(f), lambda rows, t: f[rows, t])  # noqa: B023
             d = np.full((len(f), len(self.classes_)), -np.inf)
