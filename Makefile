@@ -1,4 +1,4 @@
-# make papers      set everything up and execute every notebook (ARGS="--only 01 --jobs 2" to choose)
+# make papers      set everything up and execute every notebook, two at a time (ARGS="--only 01 --jobs 1" to choose)
 # make test        set everything up and run the whole test suite, notebooks included
 # make test-fast   the tests of the code alone, in a minute
 # make lab         JupyterLab on copies of the notebooks in runs/lab: reading changes nothing
@@ -40,7 +40,7 @@ $(READY): pyproject.toml constraints.txt
 	@printf '%s\n' "$(CURDIR)" > $(READY)
 
 papers: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers --jobs 2 $(ARGS)
 
 test: $(READY)
 	$(PYTEST) --nbval --nbval-current-env tests notebooks $(ARGS)
