@@ -7,8 +7,6 @@ the box (qp.py), and makes small machines exact, so that their answer does not d
 order of the rows, on a weight of two or two equal rows, or on a processor's rounding.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .dual import Dual, build
@@ -17,11 +15,7 @@ EXACT = 1e-11  # violation, relative to the largest |s p - K beta|, that counts 
 
 
 def finish(K, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """alpha of the exact solution, or the point reached when degenerate steps use up the patience.
-
-    K is a matrix, or anything with `K @ beta` and `K.block(rows)`.
-    """
-    block = K.block if hasattr(K, "block") else lambda rows: K[np.ix_(rows, rows)]
+    """alpha of the exact solution, or the point reached when degenerate steps use up the patience."""
     lo, hi, goal = np.minimum(0.0, s * u), np.maximum(0.0, s * u), s * p
     beta = np.clip(s * alpha, lo, hi)
     width = np.minimum(hi - lo, np.abs(beta).max(initial=0.0))
@@ -37,7 +31,7 @@ def finish(K, s: np.ndarray, p: np.ndarray, u: np.ndarray, alpha: np.ndarray) ->
                 break
             free[[i, j]] = True
         F = np.flatnonzero(free)
-        step, bias = bordered(block(F), v[F], -beta.sum())
+        step, bias = bordered(K[np.ix_(F, F)], v[F], -beta.sum())
         step -= (step.sum() + beta.sum()) / len(F)  # where K and the ones differ in size, rounding left a rest
         room = np.where(step > 0, hi[F] - beta[F], lo[F] - beta[F])
         with np.errstate(over="ignore"):

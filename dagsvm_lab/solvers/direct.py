@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .dual import warn
-from .qp import interior_point, positive_solver
+from .qp import interior_point, scales
 from .working import Loss, Working, coefficients, shortfall, violation
 
 SINGLE = 1000  # working sets beyond this many rows keep their kernel block in float32
@@ -69,8 +69,8 @@ def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-8) -> Dir
     C = np.array(np.broadcast_to(C, n), float)
     rows = np.flatnonzero(C > 0)
     gram, y, cap = K[np.ix_(rows, rows)], codes[rows], C[rows]
-    natural, bound, best = loss.margin / (np.abs(np.diagonal(gram)).mean() or 1.0), cap.max(), None
-    for t in [bound] if bound <= natural else [natural, np.sqrt(natural * bound), bound]:  # as in qp.py
+    best, natural = None, loss.margin / (np.abs(np.diagonal(gram)).mean() or 1.0)
+    for t in scales(natural, cap.max()):
         A = np.zeros((n, n_classes))
         A[rows], steps = _interior(gram, y, n_classes, cap, loss, t)
         for polish in (0, 50):  # what is left of the gap is a few variables' sides, which step 2 below settles
@@ -87,27 +87,11 @@ def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-8) -> Dir
 
 def _interior(gram, y, k: int, cap, loss: Loss, t: float) -> tuple[np.ndarray, int]:
     """(A, steps) by interior points in x = |c| / t."""
-    size, scale = len(y), t / loss.margin
     sign = np.where(np.arange(k)[:, None] == y, 1.0, -1.0)  # c = sign x
-
-    def solver(D):
-        pairs = zip(sign, D.reshape(k, -1), strict=True)
-        solves = [positive_solver(scale * gram * np.outer(s, s) + np.diag(d)) for s, d in pairs]
-
-        def solve(r):
-            parts = r.reshape(k, size, -1)
-            return np.concatenate([f(part) for f, part in zip(solves, parts, strict=True)]).reshape(r.shape)
-
-        return solve
-
+    q, sums = np.where(sign > 0, -1.0, 0.0).ravel(), np.hstack([np.diag(s) for s in sign])
+    upper = np.where((sign > 0) == loss.shared, cap / t, np.inf).ravel()
     x, low, high, steps = interior_point(
-        lambda x: scale * (sign * ((sign * x.reshape(k, -1)) @ gram)).ravel(),
-        solver,
-        np.where(sign > 0, -1.0, 0.0).ravel(),
-        np.hstack([np.diag(s) for s in sign]),
-        np.zeros(size),
-        np.where((sign > 0) == loss.shared, cap / t, np.inf).ravel(),
-        1e-9,
+        gram, lambda Z: Z @ gram, t / loss.margin, sign, q, sums, np.zeros(len(y)), upper, 1e-9
     )
     a = np.where((sign > 0) | low.reshape(k, -1), 0.0, np.maximum(t * x.reshape(k, -1), 0.0))
     high = high.reshape(k, -1)

@@ -127,10 +127,10 @@ def matrix(K, y) -> np.ndarray:
     return K
 
 
-def product(K, beta: np.ndarray) -> np.ndarray:
-    """K beta in float64, whatever K's precision; K may also be an object that has `@`."""
-    if not isinstance(K, np.ndarray) or K.dtype == np.float64:
-        return np.asarray(K @ beta, dtype=float)
+def product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """K beta in float64, whatever K's precision."""
+    if K.dtype == np.float64:
+        return K @ beta
     support = np.flatnonzero(beta)
     f = np.zeros(len(K))
     for part in np.array_split(support, max(1, len(support) // 256)):  # no float64 copy of the whole matrix
@@ -140,8 +140,7 @@ def product(K, beta: np.ndarray) -> np.ndarray:
 
 def rounding(K, alpha: np.ndarray) -> float:
     """Size of the rounding error in K beta: a slack below it is no slack."""
-    diagonal = np.diagonal(K) if isinstance(K, np.ndarray) else K.diagonal()
-    return float(np.finfo(float).eps * alpha.sum() * np.abs(diagonal).max(initial=0.0))
+    return float(np.finfo(float).eps * alpha.sum() * np.abs(np.diagonal(K)).max(initial=0.0))
 
 
 def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:

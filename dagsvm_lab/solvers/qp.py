@@ -31,35 +31,17 @@ from .active import bordered, finish
 from .dual import Dual, build, matrix, problem, warn
 
 
-class _Matrix:
-    """K as a matrix: products, blocks, and solutions with s s' o K + D by Cholesky."""
-
-    def __init__(self, K: np.ndarray):
-        self.K = K
-
-    def __matmul__(self, beta):
-        return self.K @ beta
-
-    def block(self, rows):
-        return self.K[np.ix_(rows, rows)]
-
-    def diagonal(self):
-        return np.diagonal(self.K)
-
-    def centred(self, rows):
-        K = np.asarray(self.block(rows), dtype=float)
-        K = (K + K.T) / 2
-        mean = K.mean(axis=0)
-        return _Matrix(K - mean - mean[:, None] + mean.mean())
-
-    def solver(self, D, scale=1.0, s=None):
-        M = scale * self.K if s is None else scale * self.K * np.outer(s, s)
-        M[np.diag_indices_from(M)] += D
-        return positive_solver(M)
+def centred(K) -> np.ndarray:
+    """The kernel matrix in float64, symmetric, with the mean of the phi(x_i) moved to 0."""
+    K = np.asarray(K, float)
+    K = (K + K.T) / 2
+    mean = K.mean(axis=0)
+    return K - mean - mean[:, None] + mean.mean()
 
 
-def positive_solver(M: np.ndarray) -> Callable:
-    """Function that solves with the positive definite M; a ridge of rounding size where M is just short."""
+def _solver(M: np.ndarray, D: np.ndarray) -> Callable:
+    """Function that solves with M + D, D diagonal and positive; a ridge of rounding size where it is just short."""
+    M[np.diag_indices_from(M)] += D
     for ridge in (0.0, 1e-14, 1e-12):
         try:
             M[np.diag_indices_from(M)] += ridge * np.abs(np.diagonal(M)).mean()
@@ -70,15 +52,18 @@ def positive_solver(M: np.ndarray) -> Callable:
     raise ArithmeticError("singular Newton matrix")
 
 
-def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
+def interior_point(K, times: Callable, scale: float, sign, q, A, b, upper, tol: float) -> tuple:
     """(x, at lower bound, at upper bound, steps) of the program at the top.
 
-    `times(x)` is P x and `solver(D)` a function that solves with P + D.
+    P has one block on its diagonal for each row s of `sign`: scale ss' o K; `times(Z)` is Z K.
     """
     from cvxopt import matrix, solvers
 
     n, capped = len(q), np.flatnonzero(np.isfinite(upper))
     cap = upper[capped]
+
+    def hessian(x, _):  # P x
+        return scale * (sign * times(sign * x.reshape(sign.shape))).ravel()
 
     def bounds(x, trans="N"):  # G x: rows -x <= 0 and x / u <= 1, so that every right side is of order one
         if trans == "N":
@@ -93,19 +78,23 @@ def interior_point(times, solver, q, A, b, upper, tol, max_iter=100):
 
         return apply
 
-    options = {"show_progress": False, "maxiters": max_iter, "refinement": 2}
+    def solver(D):  # what solves with P + D
+        pairs = zip(sign, D.reshape(sign.shape), strict=True)
+        inverses = [_solver(scale * K * np.outer(s, s), d) for s, d in pairs]
+
+        def solve(r):
+            parts = zip(inverses, r.reshape(*sign.shape, -1), strict=True)
+            return np.concatenate([inverse(part) for inverse, part in parts]).reshape(r.shape)
+
+        return solve
+
+    options = {"show_progress": False, "maxiters": 100, "refinement": 2}
     options |= {"abstol": 1e-15, "reltol": tol / 10, "feastol": 1e-11}
-    arguments = (
-        operator(lambda x, _: times(x)),
-        matrix(q),
-        operator(bounds),
-        matrix(np.concatenate([np.zeros(n), np.ones(len(cap))])),
-        {"l": n + len(cap), "q": [], "s": []},
-        operator(lambda v, trans: A @ v if trans == "N" else A.T @ v),
-        matrix(np.asarray(b, dtype=float)),
-    )
+    right = np.concatenate([np.zeros(n), np.ones(len(cap))])
+    equal = operator(lambda v, trans: A @ v if trans == "N" else A.T @ v)
+    program = operator(hessian), matrix(q), operator(bounds), matrix(right), None, equal, matrix(np.asarray(b, float))
     try:
-        out = solvers.coneqp(*arguments, kktsolver=_newton(solver, A, bounds, cap, capped), options=options)
+        out = solvers.coneqp(*program, kktsolver=_newton(solver, A, bounds, cap, capped), options=options)
     except ValueError:  # its first factorisation failed
         raise ValueError("the matrix of the program is not positive semidefinite") from None
     x, slack, z = _vector(out["x"]), _vector(out["s"]), _vector(out["z"])
@@ -175,17 +164,20 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
     [0.25, 0.25]
     """
     s, p, u = problem(y, C, linear, upper)
-    given = _Matrix(matrix(K, y))
+    K = matrix(K, y)
+    single, K = K.dtype == np.float32, K.astype(float, copy=False)
     live = np.flatnonzero(u > 0)
     alpha = np.zeros(len(s))
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
-        return build(given, s, p, u, alpha, 0, True)
-    gram = given.centred(live)
-    convex, smooth = _convex(gram, np.asarray(given.diagonal()).dtype == np.float32)
+        return build(K, s, p, u, alpha, 0, True)
+    gram = centred(K[np.ix_(live, live)])
+    convex, smooth = _convex(gram, single)
     best, rank = None, (True, np.inf)  # a point whose alphas do not sum to zero is worse than any other
-    for t in _scales(smooth, p[live], u[live]):
-        alpha[live], steps = _solve_scaled(gram if convex else smooth, smooth, s[live], p[live], u[live], t, tol)
-        done = build(given, s, p, u, alpha.copy(), steps, convex)
+    polish, size = gram if convex else smooth, np.abs(p[live]).max() or 1.0
+    natural = size / (smooth.diagonal().mean() or 1.0)
+    for t in scales(natural, u[live][np.isfinite(u[live])].max(initial=0.0) or natural):
+        alpha[live], steps = _solve_scaled(polish, smooth, s[live], p[live], u[live], t, size, tol)
+        done = build(K, s, p, u, alpha.copy(), steps, convex)
         mine = bool(abs(s @ alpha) > 1e-9 * alpha.sum()), done.gap
         if best is None or mine < rank:
             best, rank = done, mine
@@ -201,27 +193,15 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
     return best
 
 
-def _scales(gram, p, u) -> list[float]:
+def scales(natural: float, bound: float) -> list[float]:
     """Sizes of alpha to try: that of a separable problem, that of one at its bounds, and between."""
-    natural = (np.abs(p).max() or 1.0) / (gram.diagonal().mean() or 1.0)
-    bounds = u[np.isfinite(u)].max(initial=0.0) or natural
-    if bounds <= natural:
-        return [bounds]
-    return [natural, np.sqrt(natural * bounds), bounds]
+    return [bound] if bound <= natural else [natural, np.sqrt(natural * bound), bound]
 
 
-def _solve_scaled(gram, smooth, s, p, u, t, tol) -> tuple[np.ndarray, int]:
+def _solve_scaled(gram, smooth, s, p, u, t, size, tol) -> tuple[np.ndarray, int]:
     """(alpha, steps) through x = alpha / t and an objective of order one; `smooth` is convex, `gram` polishes."""
-    size = np.abs(p).max() or 1.0
-    scale = t / size
     x, low, high, steps = interior_point(
-        lambda x: scale * s * (smooth @ (s * x)),
-        lambda D: smooth.solver(D, scale, s),
-        -p / size,
-        s[None, :],
-        [0.0],
-        u / t,
-        tol,
+        smooth, lambda Z: Z @ smooth.T, t / size, s[None], -p / size, s[None], [0.0], u / t, tol
     )
     alpha = np.where(high, u, np.where(low, 0.0, t * x))
     if abs(s @ alpha) > 1e-9 * alpha.sum():  # too few are free to make up for what the others were moved
@@ -229,21 +209,21 @@ def _solve_scaled(gram, smooth, s, p, u, t, tol) -> tuple[np.ndarray, int]:
     return finish(gram, s, p, u, alpha), steps
 
 
-def _convex(gram: _Matrix, single: bool) -> tuple[bool, _Matrix]:
+def _convex(K: np.ndarray, single: bool) -> tuple[bool, np.ndarray]:
     """(whether the matrix is positive semidefinite up to its precision, its positive part)."""
-    trace = np.trace(gram.K) + np.finfo(float).tiny
+    trace = np.trace(K) + np.finfo(float).tiny
 
     def positive(share):
         try:
-            np.linalg.cholesky(gram.K + share * trace * np.eye(len(gram.K)))
+            np.linalg.cholesky(K + share * trace * np.eye(len(K)))
             return True
         except np.linalg.LinAlgError:
             return False
 
     if positive(1e-15):
-        return True, gram
-    values, vectors = np.linalg.eigh(gram.K)
-    return positive(1e-5 if single else 1e-10), _Matrix((vectors * np.maximum(values, 0.0)) @ vectors.T)
+        return True, K
+    values, vectors = np.linalg.eigh(K)
+    return positive(1e-5 if single else 1e-10), (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
 def enclosing_ball(K, tol: float = 1e-9) -> tuple[float, np.ndarray]:
@@ -280,26 +260,19 @@ def ball_of(diagonal, columns: Callable, tol: float = 1e-9, batch: int = 200) ->
 
 def _ball(K, tol) -> tuple[np.ndarray, float]:
     """(c, square radius) of the smallest ball around all the points of K, by one program."""
-    gram = _Matrix(K).centred(np.arange(len(K)))  # moving every point alike moves the ball only
-    diagonal = gram.diagonal()
+    gram = centred(K)  # moving every point alike moves the ball only
+    diagonal, one = gram.diagonal(), np.ones((1, len(K)))
     kappa = diagonal.mean()
     if kappa <= np.finfo(float).eps * np.abs(np.diagonal(K)).max():
         return np.full(len(K), 1 / len(K)), 0.0
-    c, low, _, _ = interior_point(
-        lambda c: 2 / kappa * (gram @ c),
-        lambda D: gram.solver(D, 2 / kappa),
-        -diagonal / kappa,
-        np.ones((1, len(K))),
-        [1.0],
-        np.full(len(K), np.inf),
-        tol,
-    )
+    free = np.full(len(K), np.inf)
+    c, low, _, _ = interior_point(gram, lambda Z: Z @ gram.T, 2 / kappa, one, -diagonal / kappa, one, [1.0], free, tol)
     c[low] = 0.0
     c /= c.sum()
     # the points that hold the ball are equally far from its centre: that they are exactly, if it can be had
     F = np.flatnonzero(~low)
     exact = np.zeros(len(K))
-    exact[F] = np.maximum(bordered(2 * gram.block(F), diagonal[F], 1.0)[0], 0.0)
+    exact[F] = np.maximum(bordered(2 * gram[np.ix_(F, F)], diagonal[F], 1.0)[0], 0.0)
 
     def squares(c):
         """(square radius of the ball around c, square radius that none can be below)."""
