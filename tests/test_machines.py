@@ -87,7 +87,6 @@ def test_machines_that_share_rows_are_the_same_whatever_n_jobs(monkeypatch, soft
 
 
 def test_chunks_in_threads_share_nothing(monkeypatch):
-    monkeypatch.setattr(columns, "SLIM", 0)
     monkeypatch.setattr(solver, "SMALL", 0)
     code, C = np.vstack([rest_code(10)] * 12), np.repeat(np.geomspace(0.1, 100.0, 12), 10)
     with joblib.parallel_config(backend="threading"):
@@ -169,12 +168,11 @@ def test_long_active_sets_step_on_shared_rows(monkeypatch, kernel, soft):
 
 
 @pytest.mark.parametrize("room", [0.0, 100_000.0, 1e9])
-def test_kept_rows_give_the_product_whatever_the_room(monkeypatch, room):
-    monkeypatch.setattr(columns, "SLIM", 0)
-    rows, at, spare = Rows(X, GAUSS), np.arange(0, 900, 2), columns.Spare()
+def test_kept_rows_give_the_product_whatever_the_room(room):
+    rows, at = Rows(X, GAUSS), np.arange(0, 900, 2)
     rng = np.random.default_rng(0)
     for _ in range(2):
-        kept = columns.Columns(rows, at, room, spare)
+        kept = columns.Columns(rows, at, room)
         for n, duals in ((20, 1), (300, 5), (301, 2)):
             support = np.sort(rng.choice(len(X), n, replace=False))
             weights = rng.normal(size=(n, duals))
@@ -184,23 +182,14 @@ def test_kept_rows_give_the_product_whatever_the_room(monkeypatch, room):
         assert sum(block.nbytes for block in kept.blocks) < 2 * room + 1
         known = np.flatnonzero(kept.slot >= 0)[:5]
         assert all(np.allclose(kept.row(i), GAUSS(X[[i]], X[at])[0]) for i in known)
-        blocks = len(kept.blocks)
-        kept.release()
-        assert len(spare.arrays) == blocks and not kept.blocks and (kept.slot < 0).all()
 
 
-def test_cut_rows_leave_their_memory_to_others():
-    kept = columns.Columns(Rows(X, GAUSS, np.float32), np.arange(len(X)), 1e9, columns.Spare())
-    one, other = columns.Cuts(kept), columns.Cuts(kept)
-    n = one.size // 3
-    for k in range(5):
-        one[k] = one.room(n)
-        one[k][:] = k
-    assert [set(row) for row in one.values()] == [{k} for k in range(5)] and len(one.blocks) == 2
-    one.clear()
-    assert not one and len(kept.cut.arrays) == 2
-    other[7], one[7] = other.room(one.size), one.room(1)
-    assert not np.shares_memory(one[7], other[7]) and not kept.cut.arrays
+def test_cut_rows_share_no_memory(monkeypatch):
+    monkeypatch.setattr(columns, "CUT", 100)
+    few = [row for row, _ in zip(columns.arrays(10, np.dtype(np.float32)), range(5), strict=False)]
+    for k, row in enumerate(few):
+        row[:] = k
+    assert [(len(row), set(row)) for row in few] == [(10, {k}) for k in range(5)]
 
 
 def test_weights_and_soft_labels_reach_the_bounds():

@@ -33,11 +33,8 @@ duals share kernel rows, threads that compute these rows and judge by them, each
 | LOOSE = 1e-3 | violation | what float32 is asked for. Letter: 1e-2 1.18, 1e-4 .96; Pendigits: 1.10, .99 |
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -45,7 +42,7 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from ..kernels import Kernel, prepared, single_is_safe
 from ..threads import one_thread
-from .columns import Columns, Spare
+from .columns import Columns, arrays
 from .dual import Dual, Duals
 from .state import State
 from .steps import SLIGHT, lean, together
@@ -62,19 +59,8 @@ SLOW = 100
 ONE = np.array(1.0, np.float32)  # K_ii of a Gaussian
 
 
-def solve_many(
-    X: np.ndarray,
-    kernel: Kernel,
-    duals: Duals,
-    which: np.ndarray,
-    kernels: list[Kernel] | None = None,
-    *,
-    tol: float = 1e-3,
-    n_jobs: int | None = None,
-    cache_size: float = 2000.0,
-    max_iter: int = -1,
-    progress: Callable[[int], object] = int,
-) -> None:
+def solve_many(X, kernel: Kernel, duals: Duals, which: np.ndarray, kernels: list[Kernel] | None = None, *, tol=1e-3,
+               n_jobs=None, cache_size=2000.0, max_iter=-1, progress: Callable = int) -> None:  # fmt: skip
     """Solve the machines `which` of `duals`, in place; the same numbers whatever n_jobs.
 
     `progress` is told how many machines are done, each time some are. At most, a chunk holds cache_size / 2 MB of
@@ -87,16 +73,15 @@ def solve_many(
     most = MOST if same else int(np.clip(100_000 * len(order) // max(total, 1), 8, MOST))
     n = max(-(-len(order) // most), 1 if same and X.shape[1] >= DEAR else min(2, len(order)))
     parts = [order[k::n] for k in range(n)]
-    solve = partial(solve_chunk, X, kernel, kernels=kernels, tol=tol, cache_size=cache_size, max_iter=max_iter)
-    with one_thread(), threads(n_jobs) as each:
-        states = [[State(duals, t, max_iter) for t in part] for part in parts]
-        if n == 1 or effective_n_jobs(n_jobs) == 1:
-            spare = Spare()
-            solved = (solve(mine, part, spare=spare, each=each) for mine, part in zip(states, parts, strict=True))
+    chunks = ([State(duals, t, max_iter) for t in part] for part in parts)
+    solve = partial(solve_chunk, X, kernel, kernels, tol, cache_size)
+    jobs = min(effective_n_jobs(n_jobs), cpu_count())
+    with one_thread(), ThreadPoolExecutor(jobs) as pool:
+        if n == 1:
+            solved = map(partial(solve, each=pool.map if jobs > 1 else map), chunks)
         else:
-            solved = Parallel(n_jobs, prefer="processes" if total > HEAVY else "threads", return_as="generator")(
-                delayed(solve)(mine, part, spare=Spare()) for mine, part in zip(states, parts, strict=True)
-            )
+            prefer = "processes" if total > HEAVY else "threads"
+            solved = Parallel(n_jobs, prefer=prefer, return_as="generator")(map(delayed(solve), chunks))
         for part, found in zip(parts, solved, strict=True):
             for t, dual in zip(part, found, strict=True):
                 duals.keep(t, dual)
@@ -108,63 +93,30 @@ def alike(lengths: np.ndarray, n: int, kernels) -> bool:
     return kernels is None and lengths.sum() > 2 * n * len(lengths) // 3
 
 
-@contextmanager
-def threads(n_jobs: int | None) -> Iterator[Callable]:
-    """A `map` whose calls are spread over as many threads as joblib gives n_jobs."""
-    jobs = min(effective_n_jobs(n_jobs), cpu_count())
-    if jobs == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(jobs) as pool:
-        yield pool.map
-
-
-def solve_chunk(X, kernel, states, which, *, kernels, tol, cache_size, max_iter, spare, each=map) -> list[Dual]:
+def solve_chunk(X, kernel, kernels, tol, cache_size, states: list[State], each: Callable = map) -> list[Dual]:
     """The Duals of some machines, advanced together; `each` is the map that kernel rows are computed by."""
-    every, room = np.flatnonzero(marked(X.shape[0], [s.at for s in states])), cache_size * 2**19
-    sharing = alike(np.array([len(s.at) for s in states]), len(every), kernels) and X.shape[1] >= DEAR
-    origins = [s.at for s in states]
-    for t, s in zip(which, states, strict=True):
-        s.square = partial(_square, X, kernel if kernels is None else kernels[t], s.at)
-
-    def prepare(dtype) -> None:
-        """Give every state a place to take kernel values from."""
-        rows = prepared(X, kernel, dtype) if kernels is None else None
-        if sharing:
-            columns = Columns(rows, every, room, spare, each)
-            for k, s in enumerate(states):
-                s.use(columns, s.at, True, k)
-            return
-        for t, s, at in zip(which, states, origins, strict=True):
-            if kernels is None:
-                mine = rows
-            else:
-                own = X[np.ix_(at, at)] if kernels[t].name == "precomputed" else X[at]
-                mine, at = prepared(own, kernels[t], dtype), np.arange(len(at))
-            s.use(Columns(mine, at, room / len(states), spare, each), at, False, 0)
-
+    origins, room = [s.at for s in states], cache_size * 2**19
+    every = np.flatnonzero(marked(X.shape[0], origins))
+    sharing = alike(np.array([len(at) for at in origins]), len(every), kernels) and X.shape[1] >= DEAR
+    own = [kernels[s.number] if kernels else kernel for s in states]
+    for s, at, kernel_of in zip(states, origins, own, strict=True):
+        s.square = lambda active, at=at, kernel=kernel_of: kernel.square(X, at[active])
     with one_thread():
-        used = [kernel] if kernels is None else list({kernels[t] for t in which})
-        single = all(single_is_safe(X, k) for k in used)
-        if single:
-            prepare(np.float32)
-            rounds(states, max(tol, LOOSE), cache_size, sharing)
-            for s in states:
-                s.columns.release()
-        prepare(np.float64)
-        for s in [s for s in states if single and np.isfinite(s.violation)]:
-            near, f = s.near(), s.s * s.p - s.v
-            f[near] = s.rows.within(s.at[near], s.beta[near], each)
-            s.judge_again(f, tol)
-        rounds(states, tol, cache_size, sharing)
-        for s in states:
-            s.columns.release()
+        single = all(single_is_safe(X, k) for k in set(own))
+        for dtype in (np.float32, np.float64) if single else (np.float64,):
+            rows = None if kernels else prepared(X, kernel, dtype)
+            shared = Columns(rows, every, room, each) if sharing else None
+            for s, at, kernel_of in zip(states, origins, own, strict=True):
+                mine = rows
+                if kernels:
+                    X_of = X[np.ix_(at, at)] if kernel_of.name == "precomputed" else X[at]
+                    mine, at = prepared(X_of, kernel_of, dtype), np.arange(len(at))
+                s.use(shared or Columns(mine, at, room / len(states), each), at)
+            if single and dtype == np.float64:
+                for s in states:
+                    s.judge_again(tol, each)
+            rounds(states, tol if dtype == np.float64 else max(tol, LOOSE), cache_size, sharing)
     return [s.dual(tol) for s in states]
-
-
-def _square(X, kernel: Kernel, at: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Kernel matrix, in float64, of the rows `active` of those `at`."""
-    return kernel.square(X, at[active])
 
 
 def rounds(states: list[State], tol: float, cache_size: float, sharing: bool) -> None:
@@ -172,7 +124,7 @@ def rounds(states: list[State], tol: float, cache_size: float, sharing: bool) ->
     live = [s for s in states if s.violation > tol and s.steps < s.limit]
     work = np.empty(0)
     while live:
-        wide = [s for s in live if s.shares and len(s.active) > WIDE and s.columns.learn(s.at[s.active])]
+        wide = [s for s in live if sharing and len(s.active) > WIDE and s.columns.learn(s.at[s.active])]
         for s in wide:
             alone(s, cache_size * 2**18 / len(wide))
         for group, width in groups([s for s in live if s not in wide], cache_size):
@@ -201,7 +153,7 @@ def refresh(states: list[State]) -> None:
     for k, (sv, s) in enumerate(zip(support, states, strict=True)):
         weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
     for f, s in zip(columns.times(union, weights, [s.number for s in states]), states, strict=True):
-        s.judge(f[s.place] if s.shares else f)
+        s.judge(f[s.place])
 
 
 def alone(s: State, room: float) -> None:
@@ -210,11 +162,11 @@ def alone(s: State, room: float) -> None:
     Those cut are kept while `room` bytes last, as long as the active rows stay.
     """
     a = s.active
-    ids, place, half = s.at[a].tolist(), s.place[a], s.half[a]
+    ids, place, half, spare = s.at[a].tolist(), s.place[a], s.half[a], arrays(len(a), s.rows.dtype)
 
     def row(i: int) -> np.ndarray:
         """H of the active row i."""
-        H = s.columns.row(ids[i]).take(place, out=s.cuts.room(len(a)), mode="clip")
+        H = s.columns.row(ids[i]).take(place, out=next(spare), mode="clip")
         if H.dtype == np.float64:
             return np.subtract(half + half[i], H, out=H)
         return np.add(np.abs(np.subtract(ONE, H, out=H), out=H), SLIGHT, out=H)

@@ -3,53 +3,23 @@
 | constant | unit | seconds with other values, over today's (one-versus-rest on 4,000 USPS rows, one core) |
 |---|---|---|
 | BLOCK = 2^25 | bytes of one array of kept rows | an eighth 1.00, eight times .99 |
-| CUT = 2^23 | bytes of one array of cut rows | a sixteenth 1.02 |
+| CUT = 2^20 | bytes of cut rows allocated at a time | 8,000 Letter rows of 48 inputs: eight times 1.00, one row 1.18 |
 | STRIP = 2048 | rows judged at a time, in one thread | 512 .99, 8192 .98 |
 | FEW = 3 | duals from which a product of matrices beats products with vectors | 1 1.08, 20 1.14 |
 | FOUR = 4 | duals are filled up to a multiple of | 1 1.01 (1.4 for seven duals) |
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..kernels import SIDE, Rows
 
 BLOCK = 1 << 25
-CUT = 1 << 23
+CUT = 1 << 20
 STRIP = 2048
 FEW, FOUR = 3, 4
 TILE = SIDE**2  # kernel values computed at a time, so that they stay in a core's own cache
-
-
-@dataclass
-class Spare:
-    """Arrays that duals have released for others of the same thread: new memory costs as much as computing its content.
-
-    Attributes
-    ----------
-    arrays : released arrays, of any content.
-    """
-
-    arrays: list[np.ndarray] = field(default_factory=list)
-
-    def take(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Return an array of any content: the last one released, if it fits, else a new one."""
-        if self.arrays:
-            array = self.arrays.pop()
-            if (array.shape, array.dtype) == (shape, dtype):
-                return array
-        return np.empty(shape, dtype)
-
-    def give(self, arrays: list[np.ndarray]) -> None:
-        """Release arrays; small ones are left to the operating system."""
-        self.arrays += [array for array in arrays if array.nbytes > SLIM]
-
-
-SLIM = 1 << 20  # bytes of an array that is not worth keeping for others
 
 
 class Columns:
@@ -61,17 +31,15 @@ class Columns:
     ----------
     slot : place of each row among the kept ones, -1 for one that is not kept; ids : the kept rows, in that order.
     blocks : the kept rows, `tall` to an array.
-    cut : arrays that Cuts of these columns have cleared.
     past : of each dual, the weights of rows not kept when it was judged last, and their product.
     """
 
-    def __init__(self, rows: Rows, at: np.ndarray, room: float, spare: Spare, each: Callable = map):
-        self.rows, self.at, self.spare, self.each = rows, at, spare, each
+    def __init__(self, rows: Rows, at: np.ndarray, room: float, each: Callable = map):
+        self.rows, self.at, self.each, self.past = rows, at, each, {}
         width = rows.dtype.itemsize * max(len(at), 1)
         self.most = min(int(room / width), len(rows))
         self.tall = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
         self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
-        self.cut, self.past = Spare(), {}
 
     def learn(self, ids: np.ndarray) -> bool:
         """Whether the rows are all kept now: those that are not yet are computed, if there is room."""
@@ -81,17 +49,12 @@ class Columns:
         while len(new):
             k, used = divmod(len(self.ids), self.tall)
             if k == len(self.blocks):
-                self.blocks.append(self.spare.take((self.tall, len(self.at)), self.rows.dtype))
+                self.blocks.append(np.empty((self.tall, len(self.at)), self.rows.dtype))
             part, new = new[: self.tall - used], new[self.tall - used :]
             self.rows.fill(part, self.at, self.blocks[k][used : used + len(part)], self.each)
             self.slot[part] = len(self.ids) + np.arange(len(part))
             self.ids = np.concatenate([self.ids, part])
         return True
-
-    def release(self) -> None:
-        """Forget what is kept, and leave its memory to others."""
-        self.spare.give(self.blocks)
-        self.slot[:], self.ids, self.blocks, self.past = -1, self.ids[:0], [], {}
 
     def row(self, i: int) -> np.ndarray:
         """K[i, at] of a row that is kept."""
@@ -142,24 +105,7 @@ class Columns:
         return [(part, change[:, part]) for part in np.split(ids, range(SIDE, len(ids), SIDE)) if len(part)], beyond
 
 
-class Cuts(dict):
-    """Rows of Columns by number, cut to the active rows of a dual; clear() leaves their memory to other duals."""
-
-    def __init__(self, columns: Columns):
-        self.spare, self.dtype = columns.cut, columns.rows.dtype
-        self.size = self.used = max(CUT // self.dtype.itemsize, len(columns.at))
-        self.blocks: list[np.ndarray] = []
-
-    def clear(self) -> None:
-        """Forget all rows."""
-        super().clear()
-        self.spare.give(self.blocks)
-        self.blocks, self.used = [], self.size
-
-    def room(self, n: int) -> np.ndarray:
-        """An array of n values to write a row to."""
-        if self.used + n > self.size:
-            self.blocks.append(self.spare.take((self.size,), self.dtype))
-            self.used = 0
-        self.used += n
-        return self.blocks[-1][self.used - n : self.used]
+def arrays(n: int, dtype: np.dtype) -> Iterator[np.ndarray]:
+    """Arrays of n values, of any content and without end, allocated CUT bytes at a time."""
+    while True:
+        yield from np.empty((max(1, CUT // (n * dtype.itemsize)), n), dtype)

@@ -1,10 +1,8 @@
 """One dual under way: what is known of it between solves of its active rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from .columns import Columns, Cuts
+from .columns import Columns
 from .dual import Dual, Duals, measure
 from .newton import exact
 from .smo import once, patience, settle, twice
@@ -33,13 +31,13 @@ class State:
     reached : whether the last solve came to `stop`, or was given up because its stack had become small.
     steps, limit, hard : steps taken, allowed, and the number from which linear systems take over (smo.py).
     best, stalled : the least objective judged so far, and how many judgements in a row have not lowered it.
-    columns, number : where kernel values come from (several duals may share them), and this dual's number there.
-    shares, place : whether `columns` is of more rows than these, and where these are among them.
+    columns, place : where kernel values come from (several duals may share them), and where these rows are among its.
+    number : of the machine, in its bank. square : gives the kernel matrix of some of the rows in float64.
     half : K_ii / 2. cuts : kernel rows cut to the active rows, for a dual that steps alone.
     """
 
     def __init__(self, duals: Duals, t: int, max_iter: int):
-        part = duals.part(t)
+        part, self.number = duals.part(t), t
         self.at, self.s, self.p, self.u = duals.rows[part], duals.s[part], duals.p[part], duals.u[part]
         self.lo, self.hi = np.minimum(self.s * self.u, 0.0), np.maximum(self.s * self.u, 0.0)
         self.beta = np.zeros(len(self.s))
@@ -53,11 +51,10 @@ class State:
         self.judge(np.zeros(len(self.s)))
         self.stop = self.aim = 0.25 * self.violation
 
-    def use(self, columns: Columns, at: np.ndarray, shares: bool, number: int) -> None:
+    def use(self, columns: Columns, at: np.ndarray) -> None:
         """Take kernel values from `columns`, where the rows of this dual are `at`."""
-        self.rows, self.columns, self.at, self.shares, self.number = columns.rows, columns, at, shares, number
+        self.rows, self.columns, self.at, self.cuts = columns.rows, columns, at, {}
         self.half, self.place = 0.5 * self.rows.diagonal(at), np.searchsorted(columns.at, at)
-        self.cuts = Cuts(columns)
 
     def judge(self, f: np.ndarray) -> None:
         """Take f = K beta on all rows: v and the largest violation."""
@@ -153,13 +150,17 @@ class State:
             return False
         return stuck
 
-    def near(self) -> np.ndarray:
-        """Rows at which float64 may find a violation that float32 did not: not those far on their right side."""
-        margin = max(0.01, 1e-6 * np.abs(self.beta).sum())
-        return np.flatnonzero((self.beta != 0) | (self.s * (self.v - 0.5 * (self.top + self.bottom)) > -margin))
+    def judge_again(self, tol: float, each) -> None:
+        """Judge in float64 what a search in float32 has found, and aim at what it has left.
 
-    def judge_again(self, f: np.ndarray, tol: float) -> None:
-        """Take f = K beta in float64 after a search in float32, and aim at what that has left."""
+        Only near rows are judged: float64 finds no violation at those far on their right side.
+        """
+        if not np.isfinite(self.violation):
+            return
+        margin, middle = max(0.01, 1e-6 * np.abs(self.beta).sum()), 0.5 * (self.top + self.bottom)
+        near = np.flatnonzero((self.beta != 0) | (self.s * (self.v - middle) > -margin))
+        f = self.s * self.p - self.v
+        f[near] = self.rows.within(self.at[near], self.beta[near], each)
         self.judge(f)
         self.best, self.stalled = np.inf, 0
         self.aim = self.stop = max(0.9 * tol, min(self.stop, FALL * self.violation))
