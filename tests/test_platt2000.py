@@ -1,13 +1,11 @@
-"""Notebook 01's rules on cases in which a statement is true and false, and the SMO of 1998 against other solvers."""
+"""Notebook 01's rules on cases in which a statement is true and false."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dagsvm_lab import load, solve_smo
-from dagsvm_lab.kernels import Kernel
+from dagsvm_lab import load
 from dagsvm_lab.papers.platt2000 import difference, majority, platt, rank_correlation
-from dagsvm_lab.papers.platt2000_smo import smo1998
 from dagsvm_lab.report.claims import INFERRED, WRITTEN, Outcome, Tables
 
 NO, YES, CHANCE = "not reproduced", "reproduced", "within chance"
@@ -16,30 +14,6 @@ NO, YES, CHANCE = "not reproduced", "reproduced", "within chance"
 def verdict(id: str, reading: str = WRITTEN, **tables: pd.DataFrame) -> str:
     """The word for a claim over made tables."""
     return platt.claims[id].judge(tables, reading).word
-
-
-@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.5), Kernel("linear"), Kernel("poly", 0.3, 2, 1.0)])
-@pytest.mark.parametrize("C", [0.3, 10.0])
-def test_the_smo_of_1998_ends_where_the_exact_solver_does(kernel, C):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 2))
-    y = np.where(X[:, 0] + 0.5 * rng.normal(size=90) > 0, 1, -1)
-    K = kernel(X, X)
-    found, exact = smo1998(K, y, C, tol=1e-4, eps=1e-6), solve_smo(K, y.astype(float), C=C)
-    assert abs(y @ found.alpha) < 1e-9 and found.alpha.min() >= 0 and found.alpha.max() <= C
-    v = y * found.alpha
-    assert v @ K @ v / 2 - found.alpha.sum() == pytest.approx(exact.objective, rel=1e-5)
-    outputs = K @ v + found.bias
-    violated = np.where(found.alpha < C, 1 - y * outputs, 0).max(), np.where(found.alpha > 0, y * outputs - 1, 0).max()
-    assert max(violated) < 1e-4 + 1e-9
-
-
-def test_kernel_values_of_a_machine_counted_by_hand():
-    # row 0 is examined with no support vector yet (0 values) and tries itself and row 1,
-    # or row 1 at once (3 values each); the step leaves both free, and two cached errors follow it by 2 values each
-    found = smo1998(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, -1]), C=10.0)
-    assert found.alpha.tolist() == [1.0, 1.0] and found.bias == 0 and found.steps == 1
-    assert found.evaluations in (3 + 4, 6 + 4)
 
 
 def test_a_difference_in_points_and_its_limits():
