@@ -5,7 +5,7 @@ of each trial), `shape` (trees made score first and balance first), `glass_draws
 "More accurate" is judged over trials by an interval for splits that share rows; "in general" by a sign test over sets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from ..report.claims import INFERRED, WRITTEN, NotRecordedError, Outcome, Paper,
 from ..report.verdicts import NOT_REPRODUCED, REPRODUCED, decimals, number, published
 from ..statistics import corrected_interval, rank_correlation, sign_interval
 from .common import of
-from .don2018_readings import step_parts
 
 don = Paper("04_don2018", "Rathgamage Don, Iacob 2018")
 ACCURACIES = ["acc_builtin", "acc_ovo", "acc_2", "acc_1", "acc_0.1", "acc_0.01"]
@@ -219,6 +218,12 @@ both("don-letter-steps", "Figure 8", "On Letter steps fall as the threshold rise
 both("don-separation-grows", "Figure 10", "Separation grows with the threshold.", kind="definition",
      rule=lambda t, r: pd.Series([curve(t, r, name, "separation_pct").is_monotonic_increasing
                                   for name in ("letter", "vowel", "usps", "sensorless")]))
+
+
+def step_parts(separation: Sequence[float]) -> tuple[float, float, float]:
+    """Shares of the rise from 0 to 5 % that come before 2.3, from 2.3 to 3 and after 3 % (nothing, if none rises)."""
+    rise = np.diff(np.asarray(separation, dtype=float))
+    return tuple((rise / rise.sum() if rise.sum() > 0 else np.zeros(3)).tolist())
 
 
 def _step(t: Tables, reading: str) -> Outcome:
