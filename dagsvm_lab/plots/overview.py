@@ -1,12 +1,10 @@
-"""Systems by accuracy and cost, and ranks as a Nemenyi diagram."""
-
-from collections.abc import Sequence
+"""Systems by accuracy and cost."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.text import Text
 
-from ..statistics import Ranks, cliques, front
+from ..statistics import front
 from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
 COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": RED, "codes": PINK, "direct": SKY,
@@ -87,28 +85,3 @@ def covered(spots: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     high = np.fmin(spots[:, None, 2:], boxes[:, 2:])
     shared = np.maximum(high - low, 0).prod(axis=2)
     return np.where(np.isnan(boxes[:, 0]), 0, shared).sum(axis=1)
-
-
-def nemenyi(ax, found: Ranks, names: Sequence[str]) -> None:
-    """Draw mean ranks on one line, best at the left; bars join systems that Nemenyi's test does not tell apart."""
-    order, k = np.argsort(found.mean, kind="stable"), len(names)
-    half, bars = -(-k // 2), cliques(found.mean, found.critical_difference)
-    depth = 0.35 * len(bars) + 0.6
-    low, high = found.mean.min(), found.mean.max()
-    for place, s in enumerate(order):
-        left = place < half
-        y, x = -depth - (place if left else k - 1 - place), found.mean[s]
-        edge = low - 0.6 if left else high + 0.6
-        ax.plot([x, x, edge], [0, y, y], color="0.5", lw=0.8)
-        bold = "bold" if names[s] == "conformal" else "normal"
-        ax.text(edge + (-0.1 if left else 0.1), y, f"{NAMES[names[s]]}  {x:.1f}", ha="right" if left else "left",
-                va="center", fontsize=8, fontweight=bold)  # fmt: skip
-    for level, group in enumerate(bars):
-        x = found.mean[group]
-        ax.plot([x.min() - 0.05, x.max() + 0.05], [-0.35 * (level + 1)] * 2, color="black", lw=3, solid_capstyle="butt")
-    ax.plot([low, high], [0, 0], color="black", lw=1)
-    ax.plot(found.mean, np.zeros(k), "|", color="black", ms=8)
-    ax.plot([low, low + found.critical_difference], [0.9, 0.9], color=RED, lw=2)
-    ax.text(low, 1.2, f"critical difference {found.critical_difference:.2f}", color=RED, fontsize=8, va="bottom")
-    ax.set(xlim=(low - 0.35 * (high - low) - 1, high + 0.35 * (high - low) + 1), ylim=(-depth - half, 2))
-    ax.set_axis_off()
