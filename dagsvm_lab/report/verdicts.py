@@ -43,14 +43,6 @@ def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: floa
     return CLOSE if their_low <= high and low <= their_high else NOT_REPRODUCED
 
 
-def distance_verdict(published: float, measured: float, near: float, far: float) -> str:
-    """The word for a number by its distance: at most `near` reproduced, at most `far` close."""
-    if pd.isna(published) or pd.isna(measured):
-        return NOT_AVAILABLE
-    distance = abs(measured - published) * (1 - 1e-9)  # a boundary is inside, whatever its last bit
-    return REPRODUCED if distance <= near else CLOSE if distance <= far else NOT_REPRODUCED
-
-
 def claim_verdict(holds: bool | None) -> str:
     """The word for a statement that holds, does not, or could not be looked at (None)."""
     return NOT_AVAILABLE if pd.isna(holds) else REPRODUCED if holds else NOT_REPRODUCED
@@ -63,23 +55,25 @@ def judge(rule: Sequence, published: float, measured: float, digits: int = 0) ->
     ("exact",) or ("time",).
     """
     name, *limits = rule
-    if pd.isna(measured):
+    if pd.isna(published) or pd.isna(measured):
         return NOT_AVAILABLE
     rounding = 0.5 * 10.0**-digits
     match name:
+        case "time":
+            return OTHER_MACHINE
         case "accuracy" | "error":
             [n] = limits
             return accuracy_verdict(published, None if pd.isna(n) else measured * n / 100, n, rounding)
         case "count" | "ratio":
             near, far = (share * abs(published) for share in limits or (0.05, 0.15))
-            return distance_verdict(published, measured, near, far)
         case "points":
-            return distance_verdict(published, measured, *limits)
+            near, far = limits
         case "exact":
-            return distance_verdict(published, measured, rounding, max(rounding, 0.05 * abs(published)))
-        case "time":
-            return OTHER_MACHINE
-    raise ValueError(f"unknown rule {name!r}")
+            near, far = rounding, max(rounding, 0.05 * abs(published))
+        case _:
+            raise ValueError(f"unknown rule {name!r}")
+    distance = abs(measured - published) * (1 - 1e-9)  # a boundary is inside, whatever its last bit
+    return REPRODUCED if distance <= near else CLOSE if distance <= far else NOT_REPRODUCED
 
 
 def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence[str], rules: Mapping) -> pd.DataFrame:
