@@ -51,18 +51,15 @@ class Tables:
     def __init__(self, *folders: Path) -> None:
         self.folders = folders
 
-    def __getitem__(self, name: str) -> pd.DataFrame:
-        for folder in self.folders:
-            if (folder / f"{name}.csv").is_file():
-                return pd.read_csv(folder / f"{name}.csv")
-        raise NotRecordedError(f"no table {name}")
-
     def get(self, name: str) -> pd.DataFrame | None:
         """Return the table, or None where it is not recorded."""
-        try:
-            return self[name]
-        except NotRecordedError:
-            return None
+        paths = [folder / f"{name}.csv" for folder in self.folders]
+        return next((pd.read_csv(path) for path in paths if path.is_file()), None)
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        if (found := self.get(name)) is None:
+            raise NotRecordedError(f"no table {name}")
+        return found
 
 
 @dataclass

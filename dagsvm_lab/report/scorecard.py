@@ -11,16 +11,15 @@ from .claims import Paper, Tables, papers
 from .tables import SIGNS
 from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
 
-COLUMNS = ["paper", "id", "place", "kind", "statement", "published", "measured", "verdict", "inferred",
-           "inferred_verdict"]  # fmt: skip
 GREYS = ("#d0d0d0", "#e2e2e2", "#c0c0c0", "#8c8c8c", "#f2f2f2")
 COLOURS = dict(zip(WORDS, ("#0072b2", "#56b4e9", "#f0e442", "#d55e00") + GREYS, strict=True))
 
 
 def judged(paper: Paper, tables: Tables) -> pd.DataFrame:
-    """Judge a paper's claims and table cells (COLUMNS)."""
-    rows = pd.DataFrame(paper.rows(tables)).assign(paper=paper.key)
-    return rows.reindex(columns=COLUMNS).fillna("").astype(str)
+    """Judge a paper's claims and table cells: `Paper.rows` as words, after a column of the paper's key."""
+    rows = pd.DataFrame(paper.rows(tables)).fillna("").astype(str)
+    rows.insert(0, "paper", paper.key)
+    return rows
 
 
 def scorecard(figures: Path) -> pd.DataFrame:
