@@ -9,10 +9,10 @@
 Every file is written under a temporary name and renamed: a run that is killed leaves the old file or the new one.
 """
 
-import ast
 import json
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -26,6 +26,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
+from ..datasets.cards import card_of
 from ..files import checkout, code_digest, write_atomically, write_json
 from .claims import Tables, papers
 from .tables import matrix, show
@@ -141,7 +142,8 @@ class Record:
 
     def close(self, datasets: Iterable = ()) -> None:
         """Write run.json: parameters, versions, seconds, and a digest of code and data."""
-        self.datasets = dict(map(_identity, datasets))
+        cards = [card_of(data) if isinstance(data, str) else data.card for data in datasets]
+        self.datasets = {card.name: card.sha256 or " ".join(card.originals.values()) for card in cards}
         self.seconds = round(time.perf_counter() - self._start, 1)
         about = {"key": self.key, "parameters": self.parameters, "seconds": self.seconds, "loops": self.loops}
         about |= {"versions": versions(), "code": code_digest(), "data": self.datasets}
@@ -160,14 +162,9 @@ def _refuse_unknown_parameters() -> None:
 
     for parameters, cell in pairwise(getattr(get_ipython(), "user_ns", {}).get("In", ())):
         if cell.startswith("# Parameters\n"):  # what papermill writes over the cell that it puts in
-            given, known = _assigned(cell), _assigned(parameters)
+            known, given = (re.findall(r"^(\w+) *[:=]", code, re.M) for code in (parameters, cell))
             if unknown := [name for name in given if name not in known]:
                 raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(known)}")
-
-
-def _assigned(code: str) -> list[str]:
-    names = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)]
-    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
 
 
 def _png(fig, dpi: int) -> bytes:
@@ -175,7 +172,7 @@ def _png(fig, dpi: int) -> bytes:
     from PIL import Image
 
     out, small = BytesIO(), BytesIO()
-    fig.savefig(out, format="png", dpi=dpi, bbox_inches="tight", metadata={"Software": None})
+    fig.savefig(out, format="png", dpi=dpi, bbox_inches="tight", pil_kwargs={"compress_level": 0})
     picture = Image.open(out).convert("RGB")  # MAXCOVERAGE keeps the colour of a few marks apart from another's
     picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     return small.getvalue()
@@ -199,11 +196,3 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
-
-
-def _identity(data) -> tuple[str, str]:
-    """(name, digest) of a loaded Dataset or of a data set's name: of its shipped file, else of its originals."""
-    from ..datasets.cards import card_of
-
-    card = card_of(data) if isinstance(data, str) else data.card
-    return card.name, card.sha256 or " ".join(card.originals.values())
