@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import combinations
 from multiprocessing import get_context
 
 import numpy as np
@@ -23,8 +24,7 @@ from sklearn.svm import SVC
 
 from ..datasets import load
 from ..files import project_root, write_atomically
-from ..kernels import Kernel, gamma_from_sigma
-from ..machines import pair_code, train
+from ..kernels import gamma_from_sigma
 from ..papers.common import timed
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
 from ..threads import one_thread
@@ -41,61 +41,60 @@ TASKS = ("fit", "predict", "one_row")
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
-def best(run: Callable[[], object], patience: float = 6.0, most: int = 3) -> float:
-    """Fewest seconds of up to `most` runs, within about `patience` seconds in all."""
-    return timed(run, most, patience=patience)[1]
+def best(run: Callable, *args, patience: float = 6.0, most: int = 3) -> float:
+    """Fewest seconds of up to `most` runs on `args`, within about `patience` seconds in all."""
+    return timed(partial(run, *args), most, patience=patience)[1]
+
+
+def case(name: str) -> tuple:
+    """One of the large data sets, and what estimators are given on it."""
+    sigma, C = CASES[name]
+    return load(name, scaled=True), dict(C=C, gamma=gamma_from_sigma(sigma))
 
 
 def measure(name: str) -> list[dict]:
     """Rows (dataset, task, seconds of every party) of one data set."""
-    d, (sigma, C) = load(name, scaled=True), CASES[name]
-    both = dict(C=C, gamma=gamma_from_sigma(sigma))
+    d, settings = case(name)
     X, y, every = d.X_train.astype(float), d.y_train, d.X_test.astype(float)
     T = every[np.sort(np.random.default_rng(0).permutation(len(every))[:SAMPLED])]
-    rows: list[dict] = []
-
-    def note(task: str, **seconds: float) -> None:
-        rows.append({"dataset": name, "task": task, **seconds})
-
-    peers = {"libsvm_s": SVC(**both, cache_size=CACHE)}
+    libsvm = SVC(**settings, cache_size=CACHE)
+    peers = {"libsvm_s": libsvm}
     with suppress(ImportError):  # scikit-learn-intelex is not installed
         from sklearnex.svm import SVC as OneDAL
 
-        peers["onedal_s"] = OneDAL(**both)
-    fit = {who: best(lambda est=est: est.fit(X, y)) for who, est in peers.items()}
-    predict = {who: best(lambda est=est: est.predict(T)) for who, est in peers.items()}
+        peers["onedal_s"] = OneDAL(**settings)
+    fit = {who: best(est.fit, X, y) for who, est in peers.items()}
+    predict = {who: best(est.predict, T) for who, est in peers.items()}
+    tasks: dict[str, dict] = {}
     for jobs, task in ((1, "fit"), (2, "fit, 2 jobs")):
-        ours = MaxWinsSVC(**both, n_jobs=jobs)
-        note(f"{task}, first call", **fit, ours_s=best(lambda est=ours: est.fit(X, y), most=1))
-        note(task, **fit, ours_s=best(lambda est=ours: est.fit(X, y)))
-    note("predict, max wins", **predict, ours_s=best(lambda: ours.predict(T)))
-    dag = DAGSVC(**both, n_jobs=2).fit(X, y)
-    note("predict, dag", **predict, ours_s=best(lambda: dag.predict(T)))
+        votes = MaxWinsSVC(**settings, n_jobs=jobs)
+        tasks[f"{task}, first call"] = fit | {"ours_s": best(votes.fit, X, y, most=1)}
+        tasks[task] = fit | {"ours_s": best(votes.fit, X, y)}
+    tasks["predict, max wins"] = predict | {"ours_s": best(votes.predict, T)}
+    dag = DAGSVC(**settings, n_jobs=2).fit(X, y)
+    tasks["predict, dag"] = predict | {"ours_s": best(dag.predict, T)}
     if len(T) < len(every):
-        note("predict, dag, all test rows", ours_s=best(lambda: dag.predict(every), most=1))
-    theirs = best(lambda: OneVsRestClassifier(SVC(**both, cache_size=CACHE)).fit(X, y))
+        tasks["predict, dag, all test rows"] = {"ours_s": best(dag.predict, every, most=1)}
+    theirs = best(OneVsRestClassifier(libsvm).fit, X, y)
     for jobs, task in ((1, "fit 1-v-r"), (2, "fit 1-v-r, 2 jobs")):
-        rest = OneVsRestSVC(**both, n_jobs=jobs)
-        note(task, libsvm_s=theirs, ours_s=best(lambda est=rest: est.fit(X, y)))
-    return rows
+        tasks[task] = {"libsvm_s": theirs, "ours_s": best(OneVsRestSVC(**settings, n_jobs=jobs).fit, X, y)}
+    return [{"dataset": name, "task": task} | seconds for task, seconds in tasks.items()]
 
 
 def agreement(name: str) -> tuple[float, float]:
     """(largest relative difference of dual objectives from LIBSVM's, largest violation) of some pairs at tol 1e-5."""
-    d, (sigma, C) = load(name, scaled=True), CASES[name]
-    classes, codes = np.unique(d.y_train, return_inverse=True)
-    code, worst, violation = pair_code(len(classes)), 0.0, 0.0
-    for row in code[:: max(1, len(code) // PROBED)]:
-        rows = np.flatnonzero(row[codes])
-        X, s = d.X_train[rows].astype(float), row[codes[rows]]
-        peer = SVC(C=C, gamma=gamma_from_sigma(sigma), tol=1e-5, cache_size=CACHE).fit(X, s)
-        beta = peer.dual_coef_[0]
-        ours = train(X, (s < 0).astype(int), pair_code(2), Kernel("rbf", peer.gamma), C, tol=1e-5)
-        K = ours.kernel(X[peer.support_], X[peer.support_])
+    d, settings = case(name)
+    pairs, found = [*combinations(np.unique(d.y_train), 2)], []
+    for pair in pairs[:: max(1, len(pairs) // PROBED)]:
+        rows = np.isin(d.y_train, pair)
+        X, y = d.X_train[rows].astype(float), d.y_train[rows]
+        peer = SVC(**settings, tol=1e-5, cache_size=CACHE).fit(X, y == pair[0])
+        ours = MaxWinsSVC(**settings, tol=1e-5).fit(X, y).machines_
+        beta, K = peer.dual_coef_[0], ours.kernel(*[X[peer.support_]] * 2)
         objective = 0.5 * beta @ K @ beta - np.abs(beta).sum()
-        worst = max(worst, abs(ours.objective[0] - objective) / abs(objective))
-        violation = max(violation, float(ours.kkt_violation[0]))
-    return worst, violation
+        difference = abs(ours.objective[0] - objective) / abs(objective)
+        found.append((difference, ours.kkt_violation[0]))
+    return tuple(np.max(found, axis=0))
 
 
 def limit(values: float, inputs: int) -> float:
@@ -108,7 +107,7 @@ def limit(values: float, inputs: int) -> float:
             np.exp(np.matmul(A, B, out=out), out=out)
 
     with one_thread():
-        return best(run, 0.1, 10) / (20 * out.size) * values
+        return best(run, patience=0.1, most=10) / (20 * out.size) * values
 
 
 def compare(X, y, T, repeats: int = 3, **settings) -> dict:
@@ -117,11 +116,11 @@ def compare(X, y, T, repeats: int = 3, **settings) -> dict:
     row: dict[str, float] = {}
     for who, est in (("libsvm", peer), ("ours", votes)):
         est.fit(X, y).predict(T)
-        row[f"fit_{who}"] = best(lambda est=est: est.fit(X, y), 4.0, repeats)
-        row[f"predict_{who}"] = best(lambda est=est: est.predict(T), 4.0, repeats)
+        row[f"fit_{who}"] = best(est.fit, X, y, patience=4.0, most=repeats)
+        row[f"predict_{who}"] = best(est.predict, T, patience=4.0, most=repeats)
     dag.fit_over(votes.machines_, X, y).predict(T[:1])
     for who, est in (("libsvm", peer), ("votes", votes), ("ours", dag)):
-        row[f"one_row_{who}"] = best(lambda est=est: est.predict(T[:1]), 0.2, 50)
+        row[f"one_row_{who}"] = best(est.predict, T[:1], patience=0.2, most=50)
     bank, own = votes.machines_, np.bincount(np.unique(y, return_inverse=True)[1])
     row["fit_limit"] = limit(float(bank.n_support @ (np.abs(bank.code) @ own)), X.shape[1])
     row["predict_limit"] = limit(float(len(bank.support) * len(T)), X.shape[1])
@@ -181,22 +180,17 @@ def peak_memory(run: Callable[[], object]) -> float:
     import resource
 
     context, unit = get_context("fork"), 2**20 if sys.platform == "darwin" else 2**10
-    here, there = context.Pipe()
+    found = context.RawValue("d", float("nan"))  # which it stays if the child runs out of memory
 
     def child() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         run()
-        there.send((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit)
+        found.value = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
 
     process = context.Process(target=child)
     process.start()
-    there.close()
-    try:
-        return here.recv()
-    except EOFError:  # it ran out of memory
-        return float("nan")
-    finally:
-        process.join()
+    process.join()
+    return found.value
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
@@ -232,7 +226,7 @@ def main(what: str = "solvers") -> int:
                 rows += measure(name)
                 keep(judged(pd.DataFrame(rows)), "solvers")
                 print("{}: objectives within {:.1e} of LIBSVM's, violation {:.1e}".format(name, *agreement(name)))
-            d, (sigma, C) = load("mnist", scaled=True), CASES["mnist"]
-            memory = peak_memory(partial(OneVsRestSVC(C=C, gamma=gamma_from_sigma(sigma)).fit, d.X_train, d.y_train))
+            d, settings = case("mnist")
+            memory = peak_memory(partial(OneVsRestSVC(**settings).fit, d.X_train, d.y_train))
             print(f"one-versus-rest on mnist: {memory / 1000:.1f} GB at its peak")
     return 0
