@@ -142,7 +142,8 @@ class OwnEngine(NBClientEngine):
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, *, job: Job, on_cell: Callable, **_):
-        """Execute the notebook of `job`."""
+        """Execute the notebook of `job`; its copy is written once, at the end, where papermill would twice a cell."""
+        copy, nb_man.output_path = nb_man.output_path, None
         deadline = time.monotonic() + (job.timeout or float("inf"))
         client = PapermillNotebookClient(
             nb_man,
@@ -152,7 +153,10 @@ class OwnEngine(NBClientEngine):
             on_cell_start=lambda cell, cell_index: on_cell((cell_index + 1, len(nb_man.nb.cells))),
         )
         threads = {"OPENBLAS_NUM_THREADS": str(job.threads)} if job.threads else {}
-        client.execute(cwd=str(job.notebook.parent), env=threads | os.environ | {BATCH: job.batch, QUIET: "1"})
+        try:
+            client.execute(cwd=str(job.notebook.parent), env=threads | os.environ | {BATCH: job.batch, QUIET: "1"})
+        finally:
+            nb_man.output_path = copy
 
 
 papermill_engines.register("dagsvm_lab", OwnEngine)
