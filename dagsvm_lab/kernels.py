@@ -56,31 +56,30 @@ class Kernel:
         return X @ diags_array(1.0 / np.asarray(self.widths)) if issparse(X) else X / np.asarray(self.widths)
 
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        if issparse(A) or issparse(B):
-            rows = SparseRows(B, self)
-            return rows.block(rows.place(A))
-        A, B = np.asarray(A, float), np.asarray(B, float)
-        if callable(self.name):
-            block = np.asarray(self.name(A, B), float)
-            if block.shape != (len(A), len(B)) or not np.isfinite(block).all():
-                raise ValueError(f"kernel must give {len(A)} x {len(B)} finite numbers; it gave {block.shape}")
-            return block
-        if self.name == "precomputed":
-            return A
-        if self.name == "rbf":
-            rows = Rows(B, self)
-            return np.minimum(rows.block(rows.place(A)), 1.0)
-        return self.of_products(self.shrunk(A) @ self.shrunk(B).T)
+        if not (issparse(A) or issparse(B)):
+            A, B = np.asarray(A, float), np.asarray(B, float)
+            if self.name == "precomputed":
+                return A
+            if callable(self.name):
+                block = np.asarray(self.name(A, B), float)
+                if block.shape != (len(A), len(B)) or not np.isfinite(block).all():
+                    raise ValueError(f"kernel must give {len(A)} x {len(B)} finite numbers; it gave {block.shape}")
+                return block
+        rows = (SparseRows if issparse(A) or issparse(B) else Rows)(B, self)
+        block = rows.block(rows.place(A))
+        return np.minimum(block, 1.0, out=block) if self.name == "rbf" else block
+
+    def largest(self, X: np.ndarray) -> float:
+        """The largest kernel value in size that rows of X may have; of the Gaussian, the largest exponent."""
+        gauss = self.name == "rbf"
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = squared(self.shrunk(X - X.mean(axis=0, dtype=float) if gauss and not issparse(X) else X))
+            return np.abs(2.0 * self.gamma * squares if gauss else self.of_products(squares)).max(initial=0.0)
 
     def check(self, X: np.ndarray) -> None:
         """Refuse training rows whose kernel values leave the range of numbers."""
-        if callable(self.name) or self.name == "precomputed":
-            return
-        gauss = self.name == "rbf"
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = squared(self.shrunk(X - X.mean(axis=0) if gauss and not issparse(X) else X))
-            size = np.abs(2.0 * self.gamma * squares if gauss else self.of_products(squares)).max(initial=0.0)
-        if not size < (ROUGH if gauss else HUGE):
+        known = not (callable(self.name) or self.name == "precomputed")
+        if known and not self.largest(X) < (ROUGH if self.name == "rbf" else HUGE):
             raise ValueError(f"kernel values of inputs up to {abs(X).max():.1e} are out of range: scale the inputs")
 
     def between(self, X: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -88,7 +87,6 @@ class Kernel:
         return X[np.ix_(i, j)] if self.name == "precomputed" else self(X[i], X[j])
 
     def square(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Kernel matrix of some rows of X."""
         return self.between(X, rows, rows)
 
     def of_products(self, block: np.ndarray) -> np.ndarray:
@@ -291,13 +289,11 @@ class SparseRows(Rows):
         self.halves = 0.5 * squared(self.left)
 
     def place(self, X):
-        """X prepared as the left factor of a block."""
         X = csr_matrix(self.kernel.shrunk(csr_matrix(X, dtype=float)))
         X.sort_indices()
         return X * np.sqrt(2.0 * self.kernel.gamma) if self.kernel.name == "rbf" else X
 
     def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
         left = i if issparse(i) else self.left[i]
         products = (left @ self.right[j].T).toarray()
         if self.kernel.name == "rbf":
@@ -307,7 +303,6 @@ class SparseRows(Rows):
 
 
 def prepared(X, kernel: Kernel, dtype=np.float64) -> Rows:
-    """Prepare rows X, dense or sparse."""
     return (SparseRows if issparse(X) else Rows)(X, kernel, dtype)
 
 
@@ -325,8 +320,4 @@ def equal(A, B) -> bool:
 
 def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:
     """Whether float32 keeps the exponent of a Gaussian block on rows like X right to about 1e-5."""
-    if kernel.name != "rbf" or issparse(X):
-        return False
-    X = np.asarray(X)
-    offset = kernel.shrunk(X - X.mean(axis=0, dtype=float))
-    return bool(2.0 * kernel.gamma * squared(offset).max(initial=0.0) < 512.0)
+    return kernel.name == "rbf" and not issparse(X) and bool(kernel.largest(np.asarray(X)) < 512.0)
