@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .graphs import Graph
-from .machines import entries
+from .machines import thinned
 from .outputs import Unsure, Walker
 
 Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -22,9 +22,7 @@ class Code(np.ndarray):
 
     @cached_property
     def words(self) -> tuple[sparse.csr_matrix, np.ndarray]:
-        code = np.asarray(self)
-        machine, label = entries(code)  # SciPy's way takes forty times as long
-        words = sparse.csr_matrix((code[machine, label].astype(float), (label, machine)), shape=code.T.shape)
+        words = thinned(np.asarray(self)).T.tocsr()
         return words, -np.asarray(words.minimum(0).sum(axis=1))
 
 
@@ -54,7 +52,6 @@ class Ballot(Graph):
         return labels, sparse.csr_matrix((np.ones(f.size, dtype=np.int64), columns, starts), shape=f.shape), scores
 
     def labels(self, f: np.ndarray) -> np.ndarray:
-        """The labels of `run` alone."""
         return np.argmax((self.elect or self.decode)(f, self.code), axis=1)
 
     def walk(self, walker: Walker) -> int:

@@ -38,11 +38,12 @@ def rest_code(n: int) -> np.ndarray:
     return (2 * np.eye(n, dtype=np.int8) - 1).astype(np.int8)
 
 
-def entries(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(machine, class) of every entry of a coding matrix that is not 0, machine by machine."""
+def thinned(code: np.ndarray) -> csr_matrix:
+    """A coding matrix as a sparse one; SciPy's own way takes forty times as long."""
     some = max(1, (1 << 20) // code.shape[1])  # machines looked at at a time: a code can be large
     parts = [np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1] for k in range(0, len(code), some)]
-    return np.divmod(np.concatenate(parts), code.shape[1])
+    at = np.divmod(np.concatenate(parts), code.shape[1])
+    return csr_matrix((code[at].astype(float), at), shape=code.shape)
 
 
 def pair_index(i, j, n: int):
@@ -72,15 +73,9 @@ class Bank:
     labels: str  # what the machines learnt: "hard", "soft: ..." or "direct" (one dual for all classes)
     n_rows: int  # rows that the bank was trained on
 
-    @property
-    def n_support(self) -> np.ndarray:
-        """Support vectors of each machine."""
-        return np.diff(self.coef.indptr)
-
-    @property
-    def n_parameters(self) -> int:
-        """Platt's classifier size: unique support vectors x inputs + nonzero coefficients."""
-        return len(self.support) * self.n_inputs + self.coef.nnz
+    n_support = property(lambda self: np.diff(self.coef.indptr), doc="Support vectors of each machine.")
+    n_parameters = property(lambda self: len(self.support) * self.n_inputs + self.coef.nnz, doc="As Platt counts them.")
+    height = property(lambda self: ROWS if len(self.bias) * ROWS <= OUTPUTS else 16, doc="Rows evaluated at a time.")
 
     def decision(self, X, machines: np.ndarray | None = None, n_jobs: int | None = None, fast=True) -> np.ndarray:
         """f_t(x) for every row of X and machine t (or the chosen ones); the same bits whatever batch a row is in.
@@ -91,16 +86,12 @@ class Bank:
         X, machines = rows_of(X), None if machines is None else np.atleast_1d(machines)
         n, height, bias = X.shape[0], self.height, self.bias if machines is None else self.bias[machines]
         out = np.tile(bias, (n, 1)) if height == ROWS else np.repeat(bias[:, None], n, axis=1).T
-        if not n:
-            return out
         with one_thread():
             parts = self._whole if machines is None and fast else self._outputs(machines, fast)
 
             def fill(start: int) -> None:
-                if issparse(self.vectors):
-                    block = X[start : start + height]
-                else:
-                    block = X[np.clip(np.arange(start - EDGE, start + height + EDGE), 0, n - 1)]
+                around = np.clip(np.arange(start - EDGE, start + height + EDGE), 0, n - 1)
+                block = X[start : start + height] if issparse(self.vectors) else X[around]
                 with np.errstate(over="ignore", invalid="ignore"):
                     for columns, output in parts:
                         out[start : start + height, columns] += output(block)[: n - start]
@@ -110,11 +101,6 @@ class Bank:
             raise ValueError(f"outputs for inputs up to {abs(X).max():.1e} are not finite: scale the inputs")
         return out
 
-    @property
-    def height(self) -> int:
-        """Rows evaluated at a time."""
-        return ROWS if len(self.bias) * ROWS <= OUTPUTS else 16
-
     def _outputs(self, machines: np.ndarray | None, fast: bool = True) -> list[tuple[slice, Outputs]]:
         machines = np.arange(len(self.bias)) if machines is None else machines
         coef = self.coef[machines]
@@ -122,19 +108,14 @@ class Bank:
             return [(slice(None), Outputs(self, self.kernel, coef, fast))]
         return [(slice(k, k + 1), Outputs(self, self.kernels[t], coef[k], fast)) for k, t in enumerate(machines)]
 
-    @cached_property
-    def _whole(self) -> list[tuple[slice, Outputs]]:
-        return self._outputs(None)
+    _whole = cached_property(lambda self: self._outputs(None))
+    _lean = cached_property(Lean)
 
     def walker(self, x: np.ndarray) -> Walker:
         """Prepare one row for machines asked one by one: see `Walker`, which may raise `Unsure`."""
         if issparse(x):
             raise Unsure("sparse rows go through blocks")
         return Walker(self._lean, x)
-
-    @cached_property
-    def _lean(self) -> Lean:
-        return Lean(self)
 
     def __getstate__(self) -> dict:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -143,11 +124,11 @@ class Bank:
         """The bank of the chosen machines alone, with only their support vectors."""
         coef = self.coef[machines]
         used = np.unique(coef.indices)
-        stats = {name: getattr(self, name)[machines] for name in ("C", *STATS)}
-        vectors = None if self.vectors is None else self.vectors[used]
-        kernels = [self.kernels[t] for t in machines] if self.kernels else None
-        of_rows = dict(support=self.support[used], support_class=self.support_class[used], vectors=vectors)
-        return replace(self, code=self.code[machines], coef=coef[:, used].tocsr(), kernels=kernels, **of_rows, **stats)
+        own = {name: getattr(self, name)[machines] for name in ("code", "C", *STATS)}
+        own["kernels"] = [self.kernels[t] for t in machines] if self.kernels else None
+        own["vectors"] = None if self.vectors is None else self.vectors[used]
+        own |= dict(coef=coef[:, used].tocsr(), support=self.support[used], support_class=self.support_class[used])
+        return replace(self, **own)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
@@ -200,17 +181,12 @@ def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=N
             raise ValueError(f"C must be positive; got {C!r}")
     for own in {*grid, *(kernels or [])}:
         own.check(X)
-    own = [kernel for kernel in grid for _ in code] if len(grid) > 1 else kernels
-    one = problems(
-        codes,
-        np.tile(code, (len(grid), 1)) if len(grid) > 1 else code,
-        weight,
-        soft and (lambda t, *rows: soft(t % m, *rows)),
-    )
+    every, own = (code, kernels) if len(grid) == 1 else (np.tile(code, (len(grid), 1)), [k for k in grid for _ in code])
+    one = problems(codes, every, weight, soft and (lambda t, *rows: soft(t % m, *rows)))
     path = [one.times(C) for C in Cs]
     solve_bank(X, grid[0], path, own, codes=codes, **(SETTINGS | settings))
-    return [[*_banks(X, codes, path, Cs, slice(g * m, (g + 1) * m), kernel, code=code, kernels=kernels, labels=labels)]
-            for g, kernel in enumerate(grid)]  # fmt: skip
+    more = dict(code=code, kernels=kernels, labels=labels)
+    return [[*_banks(X, codes, path, Cs, slice(g * m, g * m + m), kernel, **more)] for g, kernel in enumerate(grid)]
 
 
 def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel, **more) -> Iterator[Bank]:
@@ -218,15 +194,13 @@ def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel
     ends, before = path[0].ends[own.start : own.stop + 1], None
     inside = slice(ends[0], ends[-1])
     for C, duals in zip(Cs, path, strict=True):
-        bound, alpha = np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy(), duals.alpha[inside]
+        alpha = duals.alpha[inside]
         if before is None or not np.array_equal(alpha, before):
             at, before = np.flatnonzero(alpha), alpha
             parts = (duals.s[inside] * alpha)[at], duals.rows[inside][at], np.searchsorted(at, ends - ends[0])
-            coef = csr_matrix(parts, shape=(len(bound), len(codes)))
-            bank = bank_over(X, codes, coef, kernel, C=bound, **more, **{k: getattr(duals, k)[own] for k in STATS})
-            yield bank
-        else:
-            yield replace(bank, C=bound)
+            coef = csr_matrix(parts, shape=(len(ends) - 1, len(codes)))
+            bank = bank_over(X, codes, coef, kernel, C=None, **more, **{k: getattr(duals, k)[own] for k in STATS})
+        yield replace(bank, C=np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy())
 
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
@@ -240,16 +214,10 @@ def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) ->
 
 def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | None = None) -> Duals:
     """The duals of a coding matrix on rows of classes `codes`, for C = 1; arguments as of `train`."""
-    t, c = entries(code)
-    order = np.argsort(codes, kind="stable")
-    first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
-    n = np.diff(first)[c]
-    start = np.cumsum(n) - n
-    rows = order[np.repeat(first[c] - start, n) + np.arange(n.sum())]
-    machine = np.repeat(t, n)
-    key = np.argsort(machine * len(codes) + rows, kind="stable")  # ascending rows within a machine
-    rows, ends = rows[key], np.concatenate([[0], np.cumsum(np.bincount(machine, minlength=len(code)))])
-    s = np.repeat(code[t, c], n)[key].astype(float)
+    belongs = np.ones(len(codes)), (codes, np.arange(len(codes)))
+    sides = thinned(code) @ csr_matrix(belongs, shape=(code.shape[1], len(codes)))  # machines x rows
+    sides.sort_indices()
+    ends, rows, s = sides.indptr.astype(int), sides.indices.astype(int), sides.data
     upper = np.ones(len(rows)) if weight is None else np.asarray(weight, float)[rows]
     p = np.ones(len(rows))
     if soft is not None:
