@@ -1,16 +1,9 @@
 """What a bank answers: outputs of blocks of rows, and of one row walked machine by machine."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csc_matrix, csr_matrix, issparse
 
 from .kernels import Kernel, Rows, SparseRows, prepared, single_is_safe, squared
-
-if TYPE_CHECKING:
-    from .machines import Bank
 
 ROWS = 240  # rows evaluated at a time
 OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
@@ -27,37 +20,32 @@ class Outputs:
     half the number of classes over one product with every coefficient.
     """
 
-    def __init__(self, bank: Bank, kernel: Kernel, coef: csr_matrix, fast: bool = True):
+    def __init__(self, bank, kernel: Kernel, coef: csr_matrix, fast: bool = True):
         used = np.unique(coef.indices)
         used = used[np.argsort(bank.support_class[used], kind="stable")]
-        groups, self.rows = bank.support_class[used], None
         self.support, self.n_machines, self.width = bank.support[used], coef.shape[0], bank.height + 2 * EDGE
-        slices = [slice(*np.searchsorted(groups, [c, c + 1])) for c in np.unique(groups)]
-        if bank.vectors is None or not len(used):
-            self._weigh(slices, coef, used, np.float64)
-            return
-        vectors = bank.vectors[used]
-        for dtype in [np.float32] * (fast and in_single(vectors, kernel, coef)) + [np.float64]:
-            self.rows = prepared(vectors, kernel, dtype)
-            self._weigh(slices, coef, used, dtype)
+        vectors = None if bank.vectors is None or not len(used) else bank.vectors[used]
+        single = fast and in_single(vectors, kernel, coef)
+        for dtype in (np.float32, np.float64) if single else (np.float64,):
+            self.rows = None if vectors is None else prepared(vectors, kernel, dtype)
+            self.pieces = self._weighed(bank.support_class[used], coef, used, dtype)
             # some BLAS kernels round the columns of a float32 product differently: then float64 it is
             tried = (0, -1) if dtype is np.float32 else ()
             probes = [self(np.repeat(vectors[[k]], self.width, axis=0)) for k in tried]
             if all((probe == probe[0]).all() for probe in probes):
                 break
 
-    def _weigh(self, slices: list[slice], coef: csr_matrix, used: np.ndarray, dtype) -> None:
+    def _weighed(self, classes: np.ndarray, coef: csr_matrix, used: np.ndarray, dtype) -> list[tuple]:
+        """(some support vectors, the machines that use them, their coefficients), class by class."""
         if self.width < ROWS:  # so many machines that each has few of the support vectors
-            self.pieces = [(slice(None), None, coef[:, used].astype(dtype))]
-            return
-        self.pieces, columns = [], coef.tocsc()[:, used]
-        for part in slices:
-            ends = columns.indptr[part.start : part.stop + 1]
-            inside = slice(ends[0], ends[-1])
-            machines, row = np.unique(columns.indices[inside], return_inverse=True)
-            weights = np.zeros((len(machines), part.stop - part.start), dtype)
-            weights[row, np.repeat(np.arange(weights.shape[1]), np.diff(ends))] = columns.data[inside]
-            self.pieces.append((part, machines, weights))
+            return [(slice(None), None, coef[:, used].astype(dtype))]
+        pieces, columns = [], coef.tocsc()[:, used]
+        for part in [slice(*np.searchsorted(classes, [c, c + 1])) for c in np.unique(classes)]:
+            own = columns[:, part]
+            machines, row = np.unique(own.indices, return_inverse=True)
+            weights = csc_matrix((own.data, row, own.indptr), (len(machines), own.shape[1]))
+            pieces.append((part, machines, weights.toarray().astype(dtype)))
+        return pieces
 
     def __call__(self, X) -> np.ndarray:
         left = None if self.rows is None else self.rows.place(X)
@@ -74,8 +62,8 @@ class Outputs:
 
 def in_single(vectors, kernel: Kernel, coef: csr_matrix) -> bool:
     """Whether float32 is enough for the outputs of machines over these support vectors, to about 1e-4."""
-    modest = vectors is not None and vectors.shape[0] > FEW and np.abs(coef.data).max() <= MODEST
-    return bool(modest and single_is_safe(vectors, kernel))
+    some = vectors is not None and vectors.shape[0] > FEW
+    return bool(some and np.abs(coef.data).max() <= MODEST and single_is_safe(vectors, kernel))
 
 
 def slopes(coef: csr_matrix, squares: np.ndarray, inputs: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -102,22 +90,19 @@ class Unsure(ArithmeticError):
 class Lean:
     """What single rows are evaluated with: support vectors in float64, and for each machine its own of them."""
 
-    def __init__(self, bank: Bank):
+    def __init__(self, bank):
         kernel = bank.kernel
         plain = bank.kernels is None and bank.vectors is not None and not issparse(bank.vectors) and bank.coef.nnz
         if not plain or callable(kernel.name):
             raise Unsure("single rows of this kernel go through blocks")
-        self.rows, self.kernel = Rows(bank.vectors, kernel), kernel
-        blocks = bank._whole[0][1].rows
-        single = blocks is not None and blocks.dtype == np.float32
-        self.unit = np.finfo(np.float32).eps if single else 4.0 * np.finfo(float).eps
+        self.rows, self.kernel, blocks = Rows(bank.vectors, kernel), kernel, bank._whole[0][1].rows
+        self.unit = np.finfo(np.float32).eps if blocks.dtype == np.float32 else 4.0 * np.finfo(float).eps
         Z = self.rows.left[:, :-2] if kernel.name == "rbf" else self.rows.left
-        squares, self.sparse, self.coef, self.bias = np.einsum("ij,ij->i", Z, Z), bank.coef, bank.coef, bank.bias
+        squares, self.sparse, self.bias = squared(Z), bank.coef, bank.bias
+        self.coef = bank.coef.toarray() if np.prod(bank.coef.shape) <= DENSE else bank.coef  # for all machines at once
         self.farthest = float(squares.max(initial=0.0))
         self.flat, self.steep, self.root = slopes(bank.coef, squares, Z.shape[1])
         self.machines: list[tuple | None] = [None] * len(self.bias)  # those asked before
-        if bank.coef.shape[0] * bank.coef.shape[1] <= DENSE:
-            self.coef = bank.coef.toarray()
         self.unknown, self.shared = np.full(len(bank.support), np.nan), {}
 
     def together(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +115,7 @@ class Lean:
     def machine(self, t: int) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """Support vectors, coefficients, bias and rounding of machine t."""
         own = slice(self.sparse.indptr[t], self.sparse.indptr[t + 1])
-        numbers = float(self.bias[t]), float(self.flat[t]), float(self.steep[t])
+        numbers = (float(part[t]) for part in (self.bias, self.flat, self.steep))
         self.machines[t] = found = (self.sparse.indices[own], self.sparse.data[own], *numbers)
         return found
 
@@ -155,14 +140,13 @@ class Lean:
 class Walker:
     """Outputs of machines for one row x, each kernel value computed when it is first needed, and kept.
 
-    `evaluations` counts the kernel values computed so far: after the machines of a path, its `kernel_evaluations`. Sums
-    are formed in another order than in blocks, so outputs equal those of `Bank.decision` up to a bound of their
+    Sums are formed in another order than in blocks, so outputs equal those of `Bank.decision` up to a bound of their
     rounding. Within it of the number that the output is compared with, `ask` raises `Unsure`, and the row should go
     through blocks: labels are the same whichever way is taken.
     """
 
     def __init__(self, lean: Lean, x: np.ndarray):
-        self.lean, self.evaluations, self.k, self.last = lean, 0, lean.unknown.copy(), -1
+        self.lean, self.k, self.last = lean, lean.unknown.copy(), -1
         self.z, self.error = lean.place(x)
 
     def ask(self, t: int, cut: float = 0.0) -> float:
@@ -176,13 +160,11 @@ class Walker:
         return self.f
 
     def values(self, own: np.ndarray) -> np.ndarray:
-        """Kernel values of x with these support vectors."""
         k = self.k.take(own)
         missing = k != k
         if missing.any():
             new = own[missing]
             self.k[new] = self.lean.values(self.z, new)
-            self.evaluations += len(new)
             k = self.k.take(own)
         return k
 
@@ -195,7 +177,5 @@ class Walker:
 
     def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute every f_t(x); with each a bound of its rounding."""
-        lean = self.lean
-        f = lean.coef @ lean.values(self.z) + lean.bias
-        self.evaluations = len(self.k)
-        return f, lean.unit * (lean.steep + lean.flat * self.error)
+        lean, self.k = self.lean, self.lean.values(self.z)
+        return lean.coef @ self.k + lean.bias, lean.unit * (lean.steep + lean.flat * self.error)

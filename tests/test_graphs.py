@@ -180,7 +180,7 @@ def test_one_row_gets_the_label_that_a_batch_gives_it(name, C):
         except Unsure:
             continue
         walked += 1
-        assert walker.evaluations == evaluations  # what is computed is what is counted
+        assert np.isfinite(walker.k).sum() == evaluations  # what is computed is what is counted
     assert walked > 0.9 * len(T) or name in ("AndGateSVC", "OneVsRestSVC", "ECOCSVC")
 
 

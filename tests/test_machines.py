@@ -214,10 +214,10 @@ def test_a_row_walks_with_the_signs_of_blocks_and_counts_what_it_computes(kernel
             for t in [*path, path[0]]:
                 bound = walker.lean.unit * (walker.lean.steep[t] + walker.lean.flat[t] * walker.error)
                 assert abs(walker.ask(t) - row[t]) <= bound < 1e-2
-            assert walker.evaluations == (bank.coef[path] != 0).sum(axis=0).astype(bool).sum()
+            assert np.isfinite(walker.k).sum() == (bank.coef[path] != 0).sum(axis=0).astype(bool).sum()
             every, slack = walker.ask_all()
             assert (np.abs(every - row) <= slack).all() and slack.max() < 1e-2
-            assert walker.evaluations == len(bank.support)
+            assert np.isfinite(walker.k).sum() == len(bank.support)
         except Unsure:
             unsure += 1
     assert unsure <= 10
