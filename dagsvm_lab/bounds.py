@@ -119,7 +119,6 @@ def enclosing_radius(K=None, *, X=None, kernel: Kernel | None = None) -> float:
 
 
 def _applies(margins) -> np.ndarray:
-    """Return the margins, when the theorems apply to them."""
     margins = np.atleast_1d(np.asarray(margins, dtype=float))
     if not (margins > 0).all():
         raise ValueError("the theorem does not apply: a node has a training error, so no positive margin")
@@ -127,7 +126,6 @@ def _applies(margins) -> np.ndarray:
 
 
 def _log(base: float | str) -> Callable[[float], float]:
-    """Return the logarithm to `base`: 2, or "e" or any number."""
     unit = np.log(e if base == "e" else float(base))
     if not unit > 0:
         raise ValueError("log_base must be greater than 1, or 'e'")

@@ -45,7 +45,6 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_json(path: Path, content: object, indent: int | None = 1) -> None:
-    """Write `content` as JSON."""
     text = json.dumps(content, indent=indent) + "\n"
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 

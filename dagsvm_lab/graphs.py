@@ -131,11 +131,9 @@ class DecisionGraph(Graph):
         return graph
 
     def _classes(self, nodes: np.ndarray) -> np.ndarray:
-        """Which classes are still possible at each of these nodes."""
         return self._possible[nodes]
 
     def _node(self, state: Hashable) -> int:
-        """Index of the node for `state`, made now if it is new."""
         k = self._index.get(state, len(self._index))
         if k < len(self._index):
             return k
@@ -145,8 +143,7 @@ class DecisionGraph(Graph):
         (kind, *what), members = self._rule(state), self._members(state)
         if k == len(self._cut):
             self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
-            self._possible = np.concatenate([self._possible, np.zeros_like(self._possible)])
-            self._cut = np.concatenate([self._cut, np.zeros_like(self._cut)])
+            self._possible, self._cut = (np.concatenate([a, np.zeros_like(a)]) for a in (self._possible, self._cut))
         leaf = kind == "leaf"
         self._possible[k] = False  # what an interrupted call has left here
         self._possible[k, members if isinstance(members, np.ndarray) else list(members)] = True
@@ -195,33 +192,18 @@ class DecisionGraph(Graph):
     machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
     left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < cut, -1 if not made.")
     right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= cut, -1 if not made.")
-    by_sign = property(
-        lambda self: not (self.glances or self._cut.any()), doc="Whether all nodes made so far ask for signs alone."
-    )
+    by_sign = property(lambda self: not (self.glances or self._cut.any()), doc="Whether all nodes ask for signs alone.")
     cut = property(lambda self: self._cut[: self.n_nodes], doc="What each node compares f(x) with.")
     label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
     possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")
 
     machines_used = property(lambda self: np.unique(self.machine[self.machine >= 0]), doc="Machines at nodes, sorted.")
 
-    def steps(
-        self, n: int, ask: Callable, start: np.ndarray | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """Walk n rows down the graph, one layer at a time.
+    def steps(self, n: int, ask: Callable, start: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, ...]]:
+        """Walk n rows down the graph, one layer at a time, from the nodes `start` or where `entered` says.
 
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        ask : callable
-            `ask(rows, machines)` gives the output of machine `machines[k]` for row `rows[k]`.
-        start : ndarray of shape (n,), default=None
-            The nodes where they start; None starts them where `entered` says.
-
-        Yields
-        ------
-        rows, nodes, outputs, children : ndarray
-            The rows still under way, the node where each stands, the output of its machine, and the node it goes to.
+        `ask(rows, machines)` gives the output of machine `machines[k]` for row `rows[k]`. A layer is four arrays: the
+        rows still under way, the node where each stands, the output of its machine, and the node it goes to.
         """
         rows, nodes = np.arange(n), self.entered(n, ask)[0] if start is None else start
         while True:
@@ -247,10 +229,9 @@ class DecisionGraph(Graph):
         (start, taken), smallest, scores = self.entered(n, ask), np.full(n, np.inf), np.zeros((n, self.n_classes))
         end, met = start.copy(), [(np.zeros(0, dtype=np.int64),) * 2]
         for k, glance in enumerate(self.glances, start=1):
-            met.append(
-                (np.repeat(rows := np.flatnonzero(taken >= k), self.n_classes), np.tile(glance.machines, len(rows)))
-            )
-            over = glance.lead(f[np.ix_(last := np.flatnonzero(taken == k), glance.machines)]) - glance.bound
+            rows, last = np.flatnonzero(taken >= k), np.flatnonzero(taken == k)
+            met.append((np.repeat(rows, self.n_classes), np.tile(glance.machines, len(rows))))
+            over = glance.lead(f[np.ix_(last, glance.machines)]) - glance.bound
             scores[last], smallest[last] = -np.maximum(over, 0), np.where(over > 0, over, np.inf).min(axis=1)
         for rows, nodes, outputs, children in self.steps(n, ask, start):
             margin = np.abs(outputs - self._cut[nodes])
@@ -267,7 +248,6 @@ class DecisionGraph(Graph):
         return labels, paths, scores
 
     def labels(self, f: np.ndarray) -> np.ndarray:
-        """The labels of `run` alone."""
         ask = lambda rows, machines: f[rows, machines]  # noqa: E731
         end = self.entered(len(f), ask)[0]
         for rows, _, _, children in self.steps(len(f), ask, end.copy()):
@@ -287,7 +267,6 @@ class DecisionGraph(Graph):
                 k = right if walker.ask(machine, cut) >= cut else left
 
     def _entered_alone(self, walker: Walker) -> int:
-        """The node at which one row enters the graph."""
         for k, glance in enumerate(self.glances, start=1):
             g, slack = walker.ask_some(glance.machines)
             lead = glance.lead(g)
@@ -300,12 +279,10 @@ class DecisionGraph(Graph):
     def depth(self) -> np.ndarray:
         """Layer of every node, the root in layer 0: its longest distance from the root."""
         self.grow()
-        depth = np.zeros(self.n_nodes, dtype=int)
-        inner = np.flatnonzero(self.machine >= 0)
-        for _ in range(self.n_nodes):
-            before = depth.copy()
-            for child in (self.left, self.right):
-                np.maximum.at(depth, child[inner], depth[inner] + 1)
-            if (before == depth).all():
+        depth, nodes = np.zeros(self.n_nodes, dtype=int), np.arange(self.n_nodes)
+        for layer in range(self.n_nodes):
+            depth[nodes] = layer
+            nodes = np.unique(self._table[1:3, nodes[self._table[0, nodes] >= 0]])
+            if not nodes.size:
                 return depth
         raise ValueError("the graph has a cycle")

@@ -28,11 +28,9 @@ def mcnemar(a_wrong: np.ndarray, b_wrong: np.ndarray) -> dict[str, float]:
     (|a - b| - 1)^2 / (a + b).
     """
     a, b = int(np.sum(a_wrong & ~b_wrong)), int(np.sum(b_wrong & ~a_wrong))
-    if a + b == 0:
-        return {"only_a_wrong": 0, "only_b_wrong": 0, "p_exact": 1.0, "p_corrected": 1.0}
-    statistic = max(abs(a - b) - 1, 0) ** 2 / (a + b)
-    p = {"p_exact": float(binomtest(a, a + b).pvalue), "p_corrected": float(chi2.sf(statistic, 1))}
-    return {"only_a_wrong": a, "only_b_wrong": b} | p
+    exact = float(binomtest(a, a + b).pvalue) if a + b else 1.0
+    corrected = float(chi2.sf(max(abs(a - b) - 1, 0) ** 2 / max(a + b, 1), 1))
+    return {"only_a_wrong": a, "only_b_wrong": b, "p_exact": exact, "p_corrected": corrected}
 
 
 def corrected_interval(gain: Sequence[float], test_over_train: float) -> tuple[float, float, float]:
@@ -56,8 +54,10 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
     [0.964, 0.674, 0.997]
     """
     r, n = float(spearmanr(x, y).statistic), len(x)
-    if n < 4 or not abs(r) < 1:
-        return r, -1.0 if n < 4 else r, 1.0 if n < 4 else r
+    if n < 4:
+        return r, -1.0, 1.0
+    if not abs(r) < 1:
+        return r, r, r
     wide = 1.959964 * np.sqrt((1 + r * r / 2) / (n - 3))
     return r, float(np.tanh(np.arctanh(r) - wide)), float(np.tanh(np.arctanh(r) + wide))
 
@@ -69,7 +69,7 @@ def sign_interval(better: int, worse: int) -> tuple[float, float, float]:
     [0.8, 0.11, 0.99]
     """
     n = better + worse
-    low, high = binomial_interval(better, n) if n else (0.0, 100.0)
+    low, high = binomial_interval(better, n)
     return (better - worse) / max(n, 1), low / 50 - 1, high / 50 - 1
 
 
@@ -102,13 +102,9 @@ def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
     [[0, 2], [2, 1], [1, 3]]
     """
     order = np.argsort(mean, kind="stable")
-    sorted_, found, last = np.asarray(mean)[order], [], 0
-    for first in range(len(order)):
-        end = int(np.searchsorted(sorted_, sorted_[first] + difference, side="right"))
-        if end > last and end - first > 1:
-            found.append(order[first:end])
-        last = max(last, end)
-    return found
+    rising = np.asarray(mean)[order]
+    ends = np.searchsorted(rising, rising + difference, side="right")  # they rise too
+    return [order[a:b] for a, b in enumerate(ends) if b - a > 1 and (a == 0 or b > ends[a - 1])]
 
 
 def front(accuracy: np.ndarray, cost: np.ndarray) -> np.ndarray:
@@ -122,9 +118,7 @@ def front(accuracy: np.ndarray, cost: np.ndarray) -> np.ndarray:
     return ~beaten.any(axis=1)
 
 
-def bayesian_signed_rank(
-    differences: Sequence[float], rope: float, draws: int = 50_000, seed: int = 0
-) -> tuple[float, float, float]:
+def bayesian_signed_rank(differences: Sequence[float], rope: float, draws=50_000, seed=0) -> tuple[float, float, float]:
     """Probabilities that the first is worse, that both are practically equal (within `rope`), that the first is better.
 
     Benavoli et al. (2017): Walsh averages of the differences, one a set, under a Dirichlet process whose prior is one
@@ -144,8 +138,7 @@ def slope_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0
     >>> [round(v, 3) for v in slope_interval([1, 2, 4, 8], [3, 12, 48, 192])]
     [2.0, 2.0, 2.0]
     """
-    a, b = np.log(np.asarray(list(x), float)), np.log(np.asarray(list(y), float))
-    a, b = a - a.mean(), b - b.mean()
+    a, b = (log - log.mean() for log in (np.log(np.asarray(list(v), float)) for v in (x, y)))
     g, free = float(a @ b / (a @ a)), len(a) - 2
     if free < 1:
         return g, -np.inf, np.inf

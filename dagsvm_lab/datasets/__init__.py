@@ -90,9 +90,8 @@ def catalogue():
     """Return all cards as a pandas DataFrame, by name."""
     import pandas as pd
 
-    shown = ["title", "rows", "inputs", "classes", "where", "licence", "done", "scaling", "source", "citation"]
-    table = pd.DataFrame([vars(card) | {"rows": card.split} for card in cards().values()]).set_index("name")
-    return table[shown]
+    shown = ["name", "title", "rows", "inputs", "classes", "where", "licence", "done", "scaling", "source", "citation"]
+    return pd.DataFrame([vars(card) | {"rows": card.split} for card in cards().values()])[shown].set_index("name")
 
 
 def _scaled(card: Card, X: np.ndarray, n: int) -> np.ndarray:
@@ -111,13 +110,10 @@ def _scaled(card: Card, X: np.ndarray, n: int) -> np.ndarray:
 
 
 def _shipped(card: Card) -> tuple:
-    """Return the rows of a shipped file."""
-    X, y = unpack(read_verified(card.path, card.sha256, card.name))
-    return X, y, card.rows, card.features
+    return *unpack(read_verified(card.path, card.sha256, card.name)), card.rows, card.features
 
 
 def _letter(card: Card, train: int = 16000) -> tuple:
-    """Return Letter, with the split after `train` rows."""
     X, y, _, features = _shipped(card)
     if not 0 < train < len(X):
         raise ValueError(f"letter: train must lie between 1 and {len(X) - 1}, not {train}")
@@ -135,14 +131,12 @@ def _covertype(card: Card) -> tuple:
     return X, y, rows, (*features, *areas, *soils)
 
 
-def _glass(card: Card, with_id: bool = False) -> tuple:
-    """Return Glass without the Id column or, as one of the papers had it, with it in front."""
+def _glass(card: Card, with_id: bool = False) -> tuple:  # one of the papers had the Id in front
     X, y, rows, features = _shipped(card)
     return (X, y, rows, features) if with_id else (X[:, 1:].copy(), y, rows, features[1:])
 
 
 def _heart(card: Card, drop_missing: bool = False) -> tuple:
-    """Return Cleveland's rows, or only those in which nothing is missing."""
     X, y, rows, features = _shipped(card)
     if drop_missing:
         whole = ~np.isnan(X).any(axis=1)
@@ -170,11 +164,9 @@ def _artificial(card: Card, seed: int = 0, n_per_class: int = 300) -> tuple:
 
 
 def _fetched(card: Card) -> tuple:
-    """Return a set that is not shipped, one of its files after the other."""
     files = fetch_or_find(card)
     parts = [read_table(f, **card.layout) if card.layout else read_svmlight(f, card.inputs) for f in files]
-    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return X, y, card.rows, card.features
+    return *map(np.concatenate, zip(*parts, strict=True)), card.rows, card.features
 
 
 READERS = dict(letter=_letter, covertype=_covertype, glass=_glass, heart=_heart, artificial=_artificial)

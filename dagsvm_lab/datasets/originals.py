@@ -146,7 +146,6 @@ def read_table(text: bytes, label: str, delimiter: str | None = None, header: in
 
 
 def _unpacked(file: str, data: bytes) -> bytes:
-    """Return the content of an original, unpacked in memory only."""
     if file.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.read(file.removesuffix(".zip"))

@@ -21,7 +21,6 @@ class DataError(OSError):
 
 
 def sha256(data: bytes) -> str:
-    """Return the SHA-256 of `data` in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
