@@ -67,10 +67,16 @@ class Glance:
 
     machines: np.ndarray
     bound: float
+    known: np.ndarray  # classes that can be struck off
 
     def lead(self, g: np.ndarray) -> np.ndarray:
-        """How far each class is behind the best, of outputs g (rows, classes)."""
-        return g.max(axis=-1, keepdims=True) - g
+        """The `leads` of outputs g."""
+        return leads(g, self.known)
+
+
+def leads(g: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """How far each class is behind the best, of outputs g (..., classes); classes that are not `known` never are."""
+    return np.where(known, g.max(axis=-1, keepdims=True) - g, -np.inf)
 
 
 class DecisionGraph(Graph):

@@ -7,10 +7,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from dagsvm_lab import DAGSVC, ConformalDAGSVC, load
-from dagsvm_lab.graphs import GraphTooLarge
+from dagsvm_lab.graphs import GraphTooLarge, leads
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train
-from dagsvm_lab.systems.glance import RIDGE, SAFE, bound_of, drawn, leads, loses
+from dagsvm_lab.systems.glance import RIDGE, SAFE, bound_of, drawn, loses
 from dagsvm_lab.systems.plan import FEWEST, ODD, Plan, outside, parts_of, ranges, words
 
 SETTINGS = dict(C=8, gamma=1.0)
@@ -280,6 +280,9 @@ def test_a_graph_that_outgrows_its_limit_starts_anew(segments, fitted):
         assert est.graph_ is not small
         assert np.array_equal(found[0], whole[0]) if isinstance(found, tuple) else np.array_equal(found, whole)
     est.graph_ = est._make_graph()
+    small, est.graph_.max_nodes = est.graph_, 1
+    assert est.predict(X[:1]) == fitted.predict(X[:1]) and est.graph_ is not small  # a row alone, too
+    est.graph_ = est._make_graph()
     est.graph_.max_nodes = 1
     est._make_graph = lambda: est.graph_
     with pytest.raises(GraphTooLarge):
@@ -313,7 +316,9 @@ def test_a_plan_for_more_classes_than_a_word_has_bits():
     uses = rng.random((len(i), 200)) < 0.05
     plan = Plan(ranges(f, codes, np.ones(n, dtype=bool)), 8.0, f[::5], codes[::5], uses, {})
     rows = np.array([0, 333, 655])
-    ends = plan.walk(rows, lambda rows, t: plan.strikes(f[rows, t], plan.edges[:, t]), [plan.root] * 3)
+    ends = plan.walk(
+        rows, lambda rows, t: plan.strikes(f[rows, t], plan.edges[:, t]), [plan.start(np.ones(n, dtype=bool), 0)] * 3
+    )
     labels, paths, _ = plan.graph([]).run(f[rows])
     assert [plan.members(s) for s in ends] == [[k] for k in labels] == [[c] for c in codes[rows]]
     assert [list(s[1]) for s in ends] == [sorted(paths[[k]].indices) for k in range(3)]

@@ -187,10 +187,7 @@ class AdaptiveDAGSVC(BankClassifier):
         return gammas[best], Cs[accuracies[best].argmax()]
 
     def _validation_curves(self, X: np.ndarray, y: np.ndarray, kernels: list[Kernel]) -> tuple[np.ndarray, np.ndarray]:
-        """The grid of C, sorted, and the share of rows (labels 0 or 1) that the folds' machines answer rightly.
-
-        Of shape (kernels, values of C).
-        """
+        """The grid of C, and the share of rows (labels 0 or 1) that folds answer rightly: (kernels, values of C)."""
         Cs, folds = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float)), self.cv
         if isinstance(folds, int):
             most = min(folds, int(np.bincount(y).min()))

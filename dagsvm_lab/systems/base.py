@@ -1,6 +1,6 @@
 """A system: a bank of two-class machines and the graph that says which of them to ask."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from ..graphs import GraphTooLarge
 from ..kernels import Kernel, equal
 from ..machines import SETTINGS, Bank, pair_code, train_grid
 from ..outputs import Unsure
@@ -39,13 +40,7 @@ class BankClassifier(KernelClassifier):
         Parameters
         ----------
         bank : Bank
-            Machines trained on these rows, as another system's `machines_`.
-        X : array-like of shape (n_samples, n_features)
-            The rows that the bank was trained on.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
+            Machines trained on these rows and labels, as another system's `machines_`.
 
         Returns
         -------
@@ -132,32 +127,27 @@ class BankClassifier(KernelClassifier):
     n_iter_ = property(lambda self: self.machines_.n_iter, doc="Solver steps of each machine.")
 
     def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        parts = [self.graph_.run(f) for f in self._outputs(X)]
-        labels, paths, scores = zip(*parts, strict=True)
+        labels, paths, scores = zip(*self._each(lambda f: self.graph_.run(f), X), strict=True)
         return np.concatenate(labels), sparse.vstack(paths, format="csr"), np.concatenate(scores)
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
         if X.shape[0] == 1:  # a walk takes a tenth of a block's time
             try:
                 return np.array([self.graph_.walk(self._asked.walker(X[0]))])
-            except Unsure:
+            except (Unsure, GraphTooLarge):
                 pass
-        return np.concatenate([self.graph_.labels(f) for f in self._outputs(X)])
+        return np.concatenate(self._each(lambda f: self.graph_.labels(f), X))
 
     def _trained(self, sample: Sample, by_sign: bool = False) -> np.ndarray:
         """Machine outputs for the training rows; near them, but of the same signs, if only signs are asked for."""
-        return np.concatenate(list(self._outputs(sample.X))) if sample.outputs is None else sample.outputs(by_sign)
+        return sample.outputs(by_sign) if sample.outputs else self.machines_.decision(sample.X, n_jobs=self.n_jobs)
 
-    def _outputs(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Machine outputs for the rows of X, a batch at a time."""
-        return outputs(self._asked, X, self.n_jobs)
-
-
-def outputs(bank: Bank, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
-    """Machine outputs for the rows of X, a batch at a time."""
-    batch = max(bank.height, CELLS // len(bank.code))
-    for start in range(0, X.shape[0], batch):
-        yield bank.decision(X[start : start + batch], n_jobs=n_jobs)
+    def _each(self, ask: Callable, X: np.ndarray) -> list:
+        """What `ask` says of the machines' outputs for the rows of X, a batch at a time."""
+        bank = self._asked
+        batch = max(bank.height, CELLS // len(bank.code))
+        starts = range(0, X.shape[0], batch)
+        return [ask(bank.decision(X[k : k + batch], n_jobs=self.n_jobs)) for k in starts]
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -36,8 +37,10 @@ class Sample:
 
     n_classes = property(lambda self: int(self.codes.max()) + 1, doc="Number of classes.")
 
-    mass = property(lambda self: np.ones(len(self.codes)) if self.repeats is None else self.repeats,
-                    doc="How often each row counts.")  # fmt: skip
+    @cached_property
+    def mass(self) -> np.ndarray:
+        """How often each row counts."""
+        return np.ones(len(self.codes)) if self.repeats is None else self.repeats
 
     @property
     def by_class(self) -> np.ndarray:
@@ -138,15 +141,6 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None) -> Self:
         """Train the machines and settle how they are asked.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows, or their kernel matrix if the kernel is precomputed.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts.
-
         Returns
         -------
         self : object
@@ -230,12 +224,7 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
     dual_coef_ = property(lambda self: self.machines_.coef, doc="Coefficients of the machines, one sparse row each.")
     intercept_ = property(lambda self: self.machines_.bias, doc="Constants of the machines.")
     n_parameters_ = property(lambda self: int(self._asked.n_parameters), doc="Platt's classifier size.")
-
-    @property
-    def support_vectors_(self) -> np.ndarray:
-        """Rows of the unique support vectors."""
-        vectors = self.machines_.vectors
-        return np.empty((0, 0)) if vectors is None else vectors
+    support_vectors_ = property(lambda self: np.empty((0, 0)) if (rows := self.machines_.vectors) is None else rows)
 
     @property
     def coef_(self) -> np.ndarray:

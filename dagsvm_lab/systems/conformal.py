@@ -28,23 +28,20 @@ k-th smallest of s(x_i, y_i) for k = ceil((1 - alpha)(n + 1)), infinite if k > n
     it is at most the k-th smallest of the others, which is q.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import csr_matrix, vstack
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import _safe_split
 
 from ..graphs import DecisionGraph, Glance, GraphTooLarge, costs
-from ..machines import pair_code
-from .base import BankClassifier, Sample, outputs
+from .base import BankClassifier, Sample
 from .ddag import ddag
 from .declared import Count
-from .glance import choose, leads, look, loses, short_machines, with_marks, with_short_machines
+from .glance import choose, loses, short_machines, with_marks, with_short_machines
 from .held import Held
 from .plan import LEVELS, POOL, Plan, enough, outside, parts_of, ranges
 
@@ -54,7 +51,6 @@ SAFER = 3  # levels, of half a spread, above the boldest at which no held-out ro
 MANY = 16  # classes up to which continuations are compared: with 26 that takes 7 s a level, and saves nothing
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ConformalDAGSVC(BankClassifier):
     """A DAG that reads the value of an answer: classes whose held-out outputs never lay there are struck off too.
 
@@ -90,14 +86,11 @@ class ConformalDAGSVC(BankClassifier):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> X, y = load_digits(return_X_y=True)
-    >>> order = np.random.default_rng(0).permutation(len(X))
-    >>> X, y = X[order], y[order]
-    >>> est = ConformalDAGSVC(C=10).fit(X[:1000], y[:1000]).calibrate(X[1000:1400], y[1000:1400])
-    >>> sets = est.predict_set(X[1400:], alpha=0.02)
-    >>> bool(sets[range(397), y[1400:]].mean() > 0.95)
-    True
+    >>> from dagsvm_lab import ConformalDAGSVC, load
+    >>> d = load("iris", scaled=True)
+    >>> est = ConformalDAGSVC(C=10).fit(d.X[::3], d.y[::3]).calibrate(d.X[1::3], d.y[1::3])
+    >>> est.predict_set(d.X[[50, 70]], alpha=0.05).sum(axis=1).tolist()
+    [1, 2]
     """
 
     _sparse: ClassVar[bool] = False
@@ -108,56 +101,43 @@ class ConformalDAGSVC(BankClassifier):
     lookahead: Count = 4
     glances: bool = True
 
-    _saved: ClassVar[tuple[str, ...]] = (
-        "ranges_", "level_", "calibration_", "pool_", "pool_codes_", "settled_", "glances_", "glance_support_",
-        "short_coef_", "short_bias_",
-    )  # fmt: skip
-
-    def _code(self, sample: Sample) -> np.ndarray:
-        return pair_code(sample.n_classes)
+    _saved = ("ranges_", "level_", "calibration_", "pool_", "pool_codes_", "settled_", "glances_", "glance_support_",
+              "short_coef_", "short_bias_")  # fmt: skip
 
     def _study(self, sample: Sample) -> None:
-        n, codes, f = sample.n_classes, sample.codes, np.zeros((0, len(self.machines_.bias)))
-        part = parts_of(codes, sample.mass > 0, self.folds)
-        rows = np.flatnonzero(part >= 0)
-        known = np.array([enough(sample.X[rows[codes[rows] == c]]) for c in range(n)])
+        n, codes, part = sample.n_classes, sample.codes, parts_of(sample.codes, sample.mass > 0, self.folds)
+        known = np.array([enough(sample.X[(codes == c) & (part >= 0)]) for c in range(n)])
         if n == 2 or not known.any():
-            rows = rows[:0]
-        else:
-            f = self._held_out(sample, part)[rows]
-        codes, part = codes[rows], part[rows]
+            part[:] = -1
+        rows = np.flatnonzero(part >= 0)
+        f, codes, part = self._held_out(sample, part)[rows], codes[rows], part[rows]
         self.ranges_ = ranges(f, codes, known & (len(rows) > 0))
         order = np.random.default_rng(0).permutation(len(rows))
         pool = np.concatenate([order[codes[order] == c][: np.clip(POOL // n, 4, POOL // 10)] for c in range(n)])
         self.pool_, self.pool_codes_ = f[pool], codes[pool]
         self.level_, self.calibration_ = np.nan, np.full(0, np.inf)
-        self.settled_ = np.zeros((0, 3 * -(-n // 64) + f.shape[1] + 1), "<u8")
-        self._take_glances([], np.zeros(0, int), [])
-        if len(rows):
-            edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)], axis=1)
-            right = ddag(range(n), n).labels(f) == codes
-            lead, at, short = {}, np.zeros(0, int), {}
-            if self.glances:
-                at, short, g = short_machines(self.machines_, sample, rows, part)
-                lead = {q: leads(odds, known) for q, odds in g.items()}
-            for chain in dict.fromkeys((tuple(choose(lead, f, codes, right, self.machines_, at, self.loss)), ())):
-                self._take_glances(chain, at, [short[q] for q, _ in chain])
-                seen = look(chain, lead, (len(f), n))
-                if self._choose_level(Held(f, codes, part, edges, right, seen), pool):
-                    break
+        self.settled_, bank, at, short, lead = np.zeros(0, "<u8"), self.machines_, np.zeros(0, int), {}, {}
+        self._take_glances((), at, [])
+        if not len(rows):
+            return
+        edges = np.stack([ranges(f[part != k], codes[part != k], known) for k in range(part.max() + 1)], axis=1)
+        held = Held(f, codes, part, edges, ddag(range(n), n).labels(f) == codes)
+        if self.glances:
+            at, short, lead = short_machines(bank, sample, rows, part, known)
+        for chain in dict.fromkeys([choose(held, lead, bank, at, self.loss), ()]):
+            self._take_glances(chain, at, [short[q] for q, _ in chain])
+            if self._choose_level(held.look(chain, lead), pool):
+                break
 
     def _held_out(self, sample: Sample, part: np.ndarray) -> np.ndarray:
         """Outputs for the training rows of machines that were trained without their part."""
         code, out = self._code(sample), np.zeros((len(part), len(self.machines_.bias)))
-        square = self.kernel == "precomputed"
         for k in np.unique(part[part >= 0]):
             fit, held = np.flatnonzero(part != k), np.flatnonzero(part == k)
+            X, codes = _safe_split(self, sample.X, sample.codes, fit)
             repeats = None if sample.repeats is None else sample.repeats[fit]
-            X = sample.X[np.ix_(fit, fit)] if square else sample.X[fit]
-            some = replace(sample, X=X, codes=sample.codes[fit], repeats=repeats, bank=None)
-            bank = self._train(some, code)
-            new = sample.X[np.ix_(held, fit)] if square else sample.X[held]
-            out[held] = np.concatenate(list(outputs(bank, new, self.n_jobs)))
+            bank = self._train(replace(sample, X=X, codes=codes, repeats=repeats, bank=None), code)
+            out[held] = bank.decision(_safe_split(self, sample.X, None, held, fit)[0], n_jobs=self.n_jobs)
         return out
 
     def _take_glances(self, chain, at: np.ndarray, short: list[tuple[np.ndarray, np.ndarray]]) -> None:
@@ -173,101 +153,80 @@ class ConformalDAGSVC(BankClassifier):
         n, starts = len(self.classes_), held.some(pool)
         held = held.some(np.unique(np.linspace(0, len(held.f) - 1, max(300, JUDGED // n**2)).astype(int)))
         _, paths, _ = ddag(range(n), n).run(held.f)
-        some, least, found = held.some(slice(None, None, 4)), costs(paths, self.machines_.coef).kernel_evaluations, None
-        for k, level in enumerate(LEVELS):
+        some, least = held.some(slice(None, None, 4)), costs(paths, self.machines_.coef).kernel_evaluations
+
+        def too_bold(level: float) -> bool:
+            if level == np.inf:  # the DDAG in another order: which of them errs less is chance
+                return False
             plan = self._plan(level)
-            signs = level == np.inf  # the DDAG in another order: which of them errs less is chance
-            if not signs and loses(some.answers(plan, some.walk(plan)), some.right, ease=HOPELESS):
-                continue
-            if signs or not loses(held.answers(plan, held.walk(plan)), held.right, self.loss):
-                plan = self._plan(LEVELS[min(k + SAFER, len(LEVELS) - 1)])
-                if 1 < self.lookahead and n <= MANY:
-                    plan.compare(self.lookahead, starts.starts(plan))
-                ends = held.walk(plan)
-                if plan.costs(ends).mean() < least.mean():
-                    found, self.calibration_ = plan, np.sort(held.scores(plan, ends))
-                break
-        if found:
-            sets = [
-                [*np.frombuffer(s[0], "<u8"), *np.isin(range(found.n_machines + len(self.glances_)), s[1]), t]
-                for s, t in found.chosen.items()
-            ]
-            self.level_, self._planned = found.level, found
-            self.settled_ = np.array(sets, "<u8").reshape(len(sets), self.settled_.shape[1] + len(self.glances_))
-        return found is not None
+            hopeless = loses(some.walk(plan)[1], some.right, ease=HOPELESS)
+            return hopeless or loses(held.walk(plan)[1], held.right, self.loss)
+
+        boldest = next(k for k, level in enumerate(LEVELS) if not too_bold(level))
+        plan = self._plan(LEVELS[min(boldest + SAFER, len(LEVELS) - 1)])
+        if 1 < self.lookahead and n <= MANY:
+            plan.compare(self.lookahead, starts.starts(plan))
+        ends, right = held.walk(plan)
+        if cheaper := plan.costs(ends).mean() < least.mean():
+            self.level_, self._planned, self.calibration_ = plan.level, plan, np.sort(held.scores(plan, ends, right))
+            asked = range(len(plan.uses))
+            sets = [[*np.frombuffer(s, "<u8"), *np.isin(asked, met), t] for (s, met), t in plan.chosen.items()]
+            self.settled_ = np.array(sets, "<u8")
+        return bool(cheaper)
 
     def _plan(self, level: float, settled: np.ndarray = ()) -> Plan:
         n = 3 * -(-len(self.classes_) // 64)
-        coef = with_marks(self.machines_, self.glance_support_, self.glances_[:, 0].astype(int).tolist())
-        uses = np.zeros(coef.shape, dtype=bool)
-        uses[np.repeat(np.arange(len(uses)), np.diff(coef.indptr)), coef.indices] = True
+        uses = with_marks(self.machines_, self.glance_support_, self.glances_[:, 0].astype(int).tolist()).toarray()
         chosen = {(row[:n].tobytes(), tuple(np.flatnonzero(row[n:-1]).tolist())): int(row[-1]) for row in settled}
         return Plan(self.ranges_, level, self.pool_, self.pool_codes_, uses, chosen)
 
     def _make_graph(self) -> DecisionGraph:
-        self.asked_, n = self.machines_, len(self.classes_)
+        bank, n, known = self.machines_, len(self.classes_), np.isfinite(self.ranges_[0, 0])
         if np.isnan(self.level_):
+            self.asked_ = bank
             return ddag(range(n), n)
-        sized = zip(self.glances_[:, 0].astype(int), self.short_coef_, self.short_bias_, strict=True)
-        self.asked_ = with_short_machines(self.machines_, self.glance_support_, [(w[:, :q], b) for q, w, b in sized])
-        known = np.isfinite(self.ranges_[0, 0])
-        glances = [
-            Glance(len(self.machines_.bias) + n * k + np.arange(n), np.where(known, bound, np.inf))
-            for k, (_, bound) in enumerate(self.glances_)
-        ]
+        sizes, bounds = self.glances_.T
+        short = sizes.astype(int), self.short_coef_, self.short_bias_
+        self.asked_ = with_short_machines(bank, self.glance_support_, *short)
+        places = len(bank.bias) + np.arange(n * len(bounds)).reshape(-1, n)
         plan = self.__dict__.pop("_planned", None) or self._plan(float(self.level_), self.settled_)
-        return plan.graph(glances)
+        return plan.graph([Glance(own, bound, known) for own, bound in zip(places, bounds, strict=True)])
 
-    def _regrown(self, ask: Callable, X: np.ndarray) -> list:
-        """What `ask` says of parts of X: of all at once, or of halves where the graph outgrows its limit of nodes.
+    def _each(self, ask: Callable, X: np.ndarray) -> list:
+        """As for every system, but a batch is halved where the graph outgrows its limit of nodes.
 
         A graph that does is left to the calls that still read it, and grows anew for the next rows.
         """
-        try:
-            return [ask(X)]
-        except GraphTooLarge:
-            if len(X) == 1:
-                raise
-            self.graph_ = self._make_graph()
-            return [part for half in np.array_split(X, 2) for part in self._regrown(ask, half)]
 
-    def _labels(self, X: np.ndarray) -> np.ndarray:
-        return np.concatenate(self._regrown(super()._labels, X))
+        def parts(f: np.ndarray) -> list:
+            try:
+                return [ask(f)]
+            except GraphTooLarge:
+                self.graph_ = self._make_graph()
+                return [ask(f)] if len(f) == 1 else [part for half in np.array_split(f, 2) for part in parts(half)]
 
-    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, csr_matrix, np.ndarray]:
-        labels, paths, scores = zip(*self._regrown(super()._answer, X), strict=True)
-        return np.concatenate(labels), vstack(paths, format="csr"), np.concatenate(scores)
+        return [part for found in super()._each(parts, X) for part in found]
 
     def doubts(self, X) -> np.ndarray:
         """Score each class by how far out in its tails the outputs on each row's path lie.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
 
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes)
             s(x, l): the largest d_tl on the path, or the lead at the last glance; minus infinity for the answer.
         """
-        return np.concatenate(self._regrown(self._doubts, self._rows(X)))
+        return np.concatenate(self._each(self._doubts, self._rows(X)))
 
-    def _doubts(self, X: np.ndarray) -> np.ndarray:
-        parts, known = [], np.isfinite(self.ranges_[0, 0])
-        for f in self._outputs(X):
-            labels, paths, _ = self.graph_.run(f)
-            _, taken = self.graph_.entered(len(f), lambda rows, t: f[rows, t])  # noqa: B023
-            d = np.full((len(f), len(self.classes_)), -np.inf)
-            for k, glance in enumerate(self.graph_.glances, start=1):
-                rows = np.flatnonzero(taken == k)
-                d[rows] = leads(f[np.ix_(rows, glance.machines)], known)
-            row, t = np.repeat(np.arange(len(f)), np.diff(paths.indptr)), paths.indices
-            row, t = row[t < len(self.machines_.bias)], t[t < len(self.machines_.bias)]
-            np.maximum.at(d, row, outside(f[row, t], self.ranges_[:, t]))
-            d[np.arange(len(f)), labels] = -np.inf
-            parts.append(d)
-        return np.concatenate(parts)
+    def _doubts(self, f: np.ndarray) -> np.ndarray:
+        graph, d = self.graph_, np.full((len(f), len(self.classes_)), -np.inf)
+        labels, paths, _ = graph.run(f)
+        for glance in graph.glances:  # the last one that a row has met counts
+            rows = paths[:, glance.machines[:1]].nonzero()[0]
+            d[rows] = glance.lead(f[np.ix_(rows, glance.machines)])
+        row, t = paths[:, : len(self.machines_.bias)].nonzero()
+        np.maximum.at(d, row, outside(f[row, t], self.ranges_[:, t]))
+        d[np.arange(len(f)), labels] = -np.inf
+        return d
 
     def calibrate(self, X, y) -> Self:
         """Calibrate `predict_set` on fresh rows, for which its guarantee is exact.
@@ -276,8 +235,6 @@ class ConformalDAGSVC(BankClassifier):
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows that no machine was trained on, drawn as those to be predicted are.
-        y : array-like of shape (n_samples,)
-            Their labels.
 
         Returns
         -------
@@ -297,8 +254,6 @@ class ConformalDAGSVC(BankClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, as for `predict`.
         alpha : float, default=None
             Chance of a miss; None takes the parameter `alpha`.
 

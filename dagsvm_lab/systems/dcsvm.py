@@ -126,8 +126,6 @@ class DCSVC(BankClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to classify.
         thresholds : iterable of float
             Values of theta, each a share from 0 up to .5.
 
@@ -138,14 +136,11 @@ class DCSVC(BankClassifier):
 
         Examples
         --------
-        >>> from sklearn.datasets import load_digits
-        >>> X, y = load_digits(return_X_y=True)
-        >>> for theta, labels, cost in DCSVC().fit(X, y).sweep(X, (0.0, 0.05)):
-        ...     print(theta, f"{cost.binary_decisions.mean():.2f}")
-        0.0 7.55
-        0.05 6.21
+        >>> dc = DCSVC(kernel="linear").fit([[0], [1], [4], [5]], ["a", "b", "c", "d"])
+        >>> [(theta, cost.binary_decisions.tolist()) for theta, _, cost in dc.sweep([[0.4]], (0.0, 0.2))]
+        [(0.0, [2]), (0.2, [2])]
         """
-        f = np.concatenate(list(self._outputs(self._rows(X))))
+        f = self.machines_.decision(self._rows(X), n_jobs=self.n_jobs)
         for threshold in thresholds:
             labels, paths, _ = self.with_threshold(threshold).graph_.run(f)
             yield threshold, self.classes_[labels], costs(paths, self.machines_.coef)

@@ -22,14 +22,12 @@ Seed = Annotated[int | np.random.RandomState | None, "random_state"]
 PLAIN = {bool: "boolean", int: Integral, float: Real, type(None): None, dict: dict}
 
 SHARED = ("Parameters", "Attributes")  # sections of a docstring that a subclass inherits
-ROWS = """
-Parameters
-----------
-X : array-like of shape (n_samples, n_features)
-    Rows, or their kernel values with the training rows if the kernel is precomputed.
-
-Returns
-"""
+DATA = {  # parameters of methods that mean the same everywhere
+    "X": "array-like of shape (n_samples, n_features)\n    Rows, or their kernel values with the training rows if the "
+    "kernel is precomputed.",
+    "y": "array-like of shape (n_samples,)\n    Class labels of the rows.",
+    "sample_weight": "array-like of shape (n_samples,), default=None\n    How often each row counts.",
+}
 
 
 def constraints(cls: type) -> dict[str, Any]:
@@ -66,15 +64,14 @@ def inherited(doc: str, parent: str) -> str:
 
 
 def document(cls: type) -> None:
-    """Complete the docstrings of `cls`: its parent's entries, and X for methods of rows alone."""
+    """Complete the docstrings of `cls`: its parent's entries, and what its methods are given."""
     parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, Declared) and c is not Declared), None)
     if cls.__doc__ and parent:
         cls.__doc__ = inherited(cls.__doc__, parent)
-    for method in vars(cls).values():
-        if isfunction(method) and list(signature(method).parameters) == ["self", "X"] and method.__doc__:
-            text = cleandoc(method.__doc__)
-            if "Parameters\n" not in text:
-                method.__doc__ = text.replace("\nReturns\n", ROWS, 1)
+    for name, method in vars(cls).items():
+        if isfunction(method) and method.__doc__ and "X" in (given := signature(method).parameters) and name[0] != "_":
+            entries = "\n".join(f"{key} : {DATA.get(key, '')}" for key in given if key != "self")
+            method.__doc__ = inherited(method.__doc__, f"\n\nParameters\n----------\n{entries}")
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)

@@ -11,17 +11,16 @@ second glance, over more support vectors, is for rows of which the first leaves 
 Bounds come from rows that the short machines have not seen, with SAFE to spare: few right answers may be lost.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 from scipy.special import expit
 
-from ..graphs import costs
+from ..graphs import costs, leads
 from ..machines import STATS, Bank, pair_index, rest_code
 from .classifier import Sample
+from .held import Held
 
 RIDGE = 0.1  # weight of |w|^2
 SIZES = (8, 16, 32, 64, 128)  # support vectors of a glance
@@ -67,26 +66,23 @@ def values(bank: Bank, support: np.ndarray, X) -> np.ndarray:
     return bank.kernel(X, bank.vectors[support])
 
 
-def _short_machines(
-    k: np.ndarray, codes: np.ndarray, mass: np.ndarray, n: int, parts: list[np.ndarray]
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def regressions(k: np.ndarray, sample: Sample, parts: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights (classes x q) and constants of the classes' logistic regressions over kernel values k (rows x q).
 
     First those of all rows, then those without each part; these start where the first have ended.
     """
+    codes, mass, n = sample.codes, sample.mass, sample.n_classes
     mean = mass @ k / mass.sum()
     spread = np.sqrt((mass @ (k - mean) ** 2).mean() / mass.sum()) + 1e-300
-    z, found = np.column_stack([(k - mean) / spread, np.ones(len(k))]), []
-    w = np.zeros((n, z.shape[1]))
-    for part in (np.zeros(0, int), *parts):
-        fit = np.delete(np.arange(len(k)), part)
-        w = np.stack(
-            [
-                _newton(z[fit], codes[fit] == c, mass[fit] / mass[fit].mean(), found[0][c] if found else w[c])
-                for c in range(n)
-            ]
-        )
-        found.append(w)
+    z = np.column_stack([(k - mean) / spread, np.ones(len(k))])
+
+    def fitted(fit: np.ndarray, start: np.ndarray) -> np.ndarray:
+        share = mass[fit] / mass[fit].mean()
+        return np.stack([_newton(z[fit], codes[fit] == c, share, start[c]) for c in range(n)])
+
+    every = np.arange(len(k))
+    whole = fitted(every, np.zeros((n, z.shape[1])))
+    found = [whole, *(fitted(np.delete(every, part), whole) for part in parts)]
     return [(w[:, :-1] / spread, w[:, -1] - w[:, :-1] @ mean / spread) for w in found]
 
 
@@ -113,8 +109,8 @@ def _newton(z: np.ndarray, y: np.ndarray, mass: np.ndarray, w: np.ndarray) -> np
     return w
 
 
-def short_machines(bank: Bank, sample: Sample, rows: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, dict, dict]:
-    """The support vectors that glances may read, short machines of every size, and what they answer the held-out rows.
+def short_machines(bank: Bank, sample: Sample, rows: np.ndarray, part: np.ndarray, known: np.ndarray) -> tuple:
+    """The support vectors that glances may read, short machines of every size, and their leads on the held-out rows.
 
     Rows are held out in their `part`, 0, 1 and so on; the support vectors are the same for all.
     """
@@ -125,37 +121,10 @@ def short_machines(bank: Bank, sample: Sample, rows: np.ndarray, part: np.ndarra
     read, short, g = values(bank, at, sample.X), {}, {q: np.zeros((len(rows), n)) for q in possible}
     parts = [rows[part == k] for k in range(part.max() + 1)]
     for q in possible:
-        short[q], *others = _short_machines(read[:, :q], sample.codes, sample.mass, n, parts)
+        short[q], *others = regressions(read[:, :q], sample, parts)
         for k, (weights, constants) in enumerate(others):
             g[q][part == k] = read[parts[k], :q] @ weights.T + constants
-    return at, short, g
-
-
-def leads(g: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """How far each class's log odds stand behind the best; classes of too few rows are never behind."""
-    return np.where(known, g.max(axis=1, keepdims=True) - g, -np.inf)
-
-
-@dataclass
-class Seen:
-    """What some glances say of rows: each class's lead at the last one taken, who is left, how many were taken."""
-
-    lead: np.ndarray
-    left: np.ndarray
-    taken: np.ndarray
-
-    def some(self, rows: np.ndarray | slice) -> Seen:
-        """What they say of some rows."""
-        return Seen(self.lead[rows], self.left[rows], self.taken[rows])
-
-
-def look(chain: list[tuple[int, float]], lead: dict[int, np.ndarray], shape: tuple[int, int]) -> Seen:
-    """Take the glances of `chain`, sizes and bounds, as long as more than one class is left."""
-    seen, rows = Seen(np.full(shape, -np.inf), np.ones(shape, bool), np.zeros(shape[0], int)), np.arange(shape[0])
-    for k, (q, bound) in enumerate(chain, start=1):
-        seen.lead[rows], seen.left[rows], seen.taken[rows] = lead[q][rows], lead[q][rows] <= bound, k
-        rows = rows[seen.left[rows].sum(axis=1) > 1]
-    return seen
+    return at, short, {q: leads(odds, known) for q, odds in g.items()}
 
 
 def bound_of(own: np.ndarray, share: float) -> float:
@@ -172,22 +141,20 @@ def loses(right: np.ndarray, before: np.ndarray, share: float = 1.0, ease: float
     return lost > share * len(right) + 2 or lost - won > ease * max(1, len(right) / NEGLIGIBLE)
 
 
-def choose(lead: dict[int, np.ndarray], f: np.ndarray, codes: np.ndarray, right: np.ndarray, bank: Bank,
-           at: np.ndarray, share: float) -> list[tuple[int, float]]:  # fmt: skip
+def choose(held: Held, lead: dict[int, np.ndarray], bank: Bank, at: np.ndarray, share: float) -> tuple:
     """The sizes and bounds of the glances with which the DDAG needs fewest kernel values; none if that is cheapest.
 
-    `lead` holds for each size the leads of held-out rows, f what the machines answer them, and `right` says whether the
-    DDAG answers them right. Glances after which the DDAG loses rows are not considered.
+    `lead` holds for each size the leads of the held-out rows. Glances after which the DDAG loses rows do not count.
     """
-    own = {q: np.where(right, every[np.arange(len(codes)), codes], 0.0) for q, every in lead.items()}
-    order, uses, shape = list(lead), with_marks(bank, at, list(lead)), (len(codes), bank.code.shape[1])
-    _, asked = _asked(look([], lead, shape), [], f, uses.shape[0])
-    best, least = [], costs(asked, uses).kernel_evaluations.mean()
+    own = {q: np.where(held.right, every[np.arange(len(every)), held.codes], 0.0) for q, every in lead.items()}
+    order, uses = list(lead), with_marks(bank, at, list(lead))
+    _, asked = _asked(held.look([], lead), [], uses.shape[0])
+    best, least = (), costs(asked, uses).kernel_evaluations.mean()
     for sizes in [*((q,) for q in lead), *((p, q) for p in lead for q in lead if p < q <= 8 * p)]:
         for bold in SHARES:
-            chain = [(q, bound_of(own[q], bold / len(sizes))) for q in sizes]
-            labels, asked = _asked(look(chain, lead, shape), [order.index(q) for q in sizes], f, uses.shape[0])
-            if not loses(labels == codes, right, share):
+            chain = tuple((q, bound_of(own[q], bold / len(sizes))) for q in sizes)
+            labels, asked = _asked(held.look(chain, lead), [order.index(q) for q in sizes], uses.shape[0])
+            if not loses(labels == held.codes, held.right, share):
                 cost = costs(asked, uses).kernel_evaluations.mean()
                 if cost < least:
                     best, least = chain, cost
@@ -201,12 +168,12 @@ def with_marks(bank: Bank, at: np.ndarray, sizes: list[int]) -> csr_matrix:
     return vstack([bank.coef.astype(bool), *marks], format="csr")
 
 
-def _asked(seen: Seen, glances: list[int], f: np.ndarray, n_asked: int) -> tuple[np.ndarray, csr_matrix]:
+def _asked(held: Held, glances: list[int], n_asked: int) -> tuple[np.ndarray, csr_matrix]:
     """The DDAG's answers among the classes left, and the machines, then the glances, that rows meet."""
-    n, rows, left = seen.left.shape[1], np.arange(len(f)), seen.left
+    f, left, n, rows = held.f, held.left, held.left.shape[1], np.arange(len(held.f))
     asked = np.zeros((len(f), n_asked), bool)
     for k, glance in enumerate(glances, start=1):
-        asked[:, f.shape[1] + glance] = seen.taken >= k
+        asked[:, f.shape[1] + glance] = held.taken >= k
     after = np.minimum.accumulate(np.where(left, np.arange(n), n)[:, ::-1], axis=1)[:, ::-1]
     before = np.maximum.accumulate(np.where(left, np.arange(n), -1), axis=1)
     i, j = after[:, 0].copy(), before[:, -1].copy()
@@ -217,18 +184,12 @@ def _asked(seen: Seen, glances: list[int], f: np.ndarray, n_asked: int) -> tuple
     return i, csr_matrix(asked)
 
 
-def with_short_machines(bank: Bank, at: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray]]) -> Bank:
-    """The bank, and after its machines the short ones of some glances, given as weights and constants."""
-    n, S = bank.code.shape[1], len(bank.support)
-    coef, bias = [bank.coef], [bank.bias]
-    for weights, constants in parts:
-        q = weights.shape[1]
-        coef.append(csr_matrix((weights.ravel(), np.tile(at[:q], n), np.arange(n + 1) * q), shape=(n, S)))
-        bias.append(constants)
-    m = n * len(parts)
-    more = {
-        name: np.concatenate([getattr(bank, name), np.zeros(m, getattr(bank, name).dtype)])
-        for name in ("C", *STATS[1:])
-    }
+def with_short_machines(bank: Bank, at: np.ndarray, sizes: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> Bank:
+    """The bank, and after its machines the short ones of glances of these sizes, which read the first of `at`."""
+    n, shape = bank.code.shape[1], (bank.code.shape[1], len(bank.support))
+    parts = [(w[:, :q].ravel(), np.tile(at[:q], n), np.arange(n + 1) * q) for q, w in zip(sizes, weights, strict=True)]
+    coef = vstack([bank.coef, *(csr_matrix(part, shape=shape) for part in parts)], format="csr")
+    none = {name: np.zeros(bias.size, getattr(bank, name).dtype) for name in ("C", *STATS[1:])}
+    more = {name: np.concatenate([getattr(bank, name), zeros]) for name, zeros in none.items()}
     code = np.concatenate([bank.code, *[rest_code(n)] * len(parts)])
-    return replace(bank, coef=vstack(coef, format="csr"), bias=np.concatenate(bias), code=code, **more)
+    return replace(bank, coef=coef, bias=np.concatenate([bank.bias, *bias]), code=code, **more)

@@ -6,8 +6,6 @@ last are reopened they hold every class. Sets are bits of words of 64, so that a
 few array calls.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,22 +28,16 @@ def ranges(f: np.ndarray, codes: np.ndarray, known: np.ndarray) -> np.ndarray:
 
     In an exponential tail rows are e times rarer a spread farther out. A spread is the mean distance of the outer tenth
     of the outputs from where that tenth begins; the tail begins so that the outermost of m rows lies log m spreads out.
-    A class that is not `known` well enough has no tails; a small class's spreads lean on those of the others.
-
-    Returns
-    -------
-    edges : ndarray of shape (4, n_machines, n_classes)
-        low, high, below, above.
+    A class that is not `known` well enough has no tails; a small class's spreads lean on those of the others. The array
+    (4, n_machines, n_classes) holds low, high, below, above.
     """
-    out = np.empty((4, f.shape[1], len(known)))
-    for c, enough in enumerate(known):
-        own = np.sort(f[codes == c] if enough else f[:0], axis=0)
+    out = np.zeros((4, f.shape[1], len(known)))
+    out[0], out[1] = -np.inf, np.inf
+    for c in np.flatnonzero(known):
+        own = np.sort(f[codes == c], axis=0)
         tenth = -(-len(own) // 10)
-        if enough:
-            low, high = own[tenth] - own[:tenth].mean(axis=0), own[-tenth:].mean(axis=0) - own[-tenth - 1]
-            out[:, :, c] = own[0], own[-1], low, high
-        else:
-            out[:, :, c] = [[-np.inf], [np.inf], [0.0], [0.0]]
+        low, high = own[tenth] - own[:tenth].mean(axis=0), own[-tenth:].mean(axis=0) - own[-tenth - 1]
+        out[:, :, c] = own[0], own[-1], low, high
     count = np.bincount(codes, minlength=len(known)) * known
     mean = (out[2:] @ count / max(count.sum(), 1))[..., None]
     out[2:] = (out[2:] * count + mean * 3 * FEWEST) / (count + 3 * FEWEST) + 1e-12
@@ -104,33 +96,23 @@ class Plan:
         self.one = words(np.eye(self.n + 1, self.n, dtype=bool))
         self.bits = np.ascontiguousarray(words(self.uses).T)
         self.of_class = [np.flatnonzero(self.pool_codes == c) for c in range(self.n)]
-        self.ranked: dict[State, list[tuple[int, int]]] = {}
+        self.ranked: dict[tuple[State, int], list[int]] = {}
         size = max(1, CHUNK // max(1, len(self.pool) * self.n))
-        read = [self._read_pool(np.arange(t, min(t + size, self.n_machines))) for t in range(0, self.n_machines, size)]
+        spans = [slice(t, t + size) for t in range(0, self.n_machines, size)]
+        read = [self.strikes(self.pool[:, t].T, self.edges[:, t, None]) for t in spans]
         self.read = tuple(np.ascontiguousarray(np.concatenate(part, axis=-2)) for part in zip(*read, strict=True))
-
-    def _read_pool(self, t: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What machines t answer to the pool: as `strikes`, (..., machines, rows)."""
-        return self.strikes(self.pool[:, t].T, self.edges[:, t, None])
 
     def strikes(self, v: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Whether answers v are negative, and for which classes, of tails `edges` (4, ..., n), they are odd and far."""
         low, high, below, above = edges
-        odd, far = (
-            words((v[..., None] < low - w * below) | (v[..., None] > high + w * above))
-            for w in (min(self.level, ODD), self.level)
-        )
-        return v < 0, odd, far
+        v, widths = v[..., None], (min(self.level, ODD), self.level)
+        odd, far = (words((v < low - w * below) | (v > high + w * above)) for w in widths)
+        return v[..., 0] < 0, odd, far
 
     def start(self, left: np.ndarray, taken: int) -> State:
         """The state in which so many glances have left these classes (bool), and struck off the others."""
         three = words(np.stack([left, left & False, ~left]))
         return np.ascontiguousarray(three.T).tobytes(), tuple(range(self.n_machines, self.n_machines + taken))
-
-    @property
-    def root(self) -> State:
-        """Nothing asked, every class left."""
-        return self.start(np.ones(self.n, dtype=bool), 0)
 
     def sets(self, states: list[State]) -> np.ndarray:
         """The three sets of each state: (3, words, states)."""
@@ -150,10 +132,8 @@ class Plan:
         kept = left & ~np.where(duel, np.where(sign, i, j), 0)
         reopened = (left & struck).any(axis=0)
         stay = np.where(reopened, kept, kept & ~far)
-        doubted, struck = (
-            np.where(reopened, 0, stay & (doubted | odd)),
-            np.where(reopened, struck, struck | kept & ~stay),
-        )
+        doubted = np.where(reopened, 0, stay & (doubted | odd))
+        struck = np.where(reopened, struck, struck | kept & ~stay)
         many = np.bitwise_count(stay).sum(axis=0)
         wrong = ~reopened & ((many == 0) | (many == 1) & doubted.any(axis=0) & struck.any(axis=0))
         stay = np.where(wrong, kept | struck, stay)
@@ -165,14 +145,10 @@ class Plan:
         place = [index.setdefault((keys[k, 1:].tobytes(), asked[at[k]]), len(index)) for k in first.tolist()]
         return list(index), np.array(place)[inverse]
 
-    def rank(self, state: State, most: int = 1) -> list[tuple[int, int]]:
-        """The best machines to ask next, each with its number of new kernel values, best first."""
-        known = self.ranked.get(state)
-        if known is None or len(known) < most:
-            known = self.ranked[state] = self._rank(state, most)
-        return known
-
-    def _rank(self, state: State, most: int) -> list[tuple[int, int]]:
+    def rank(self, state: State, most: int = 1) -> list[int]:
+        """The best machines to ask next, best first: those that strike off most for each new kernel value."""
+        if (state, most) in self.ranked:
+            return self.ranked[state, most]
         left, _, struck = self.sets([state])[..., 0]
         inside = (self.one & left[:, None]).any(axis=0)
         members, reopened, asked = np.flatnonzero(inside), (left & struck).any(), list(state[1])
@@ -198,14 +174,14 @@ class Plan:
         gain = logs[-1] - logs.take(count) @ weight
         useful = np.flatnonzero((gain > 1e-9) | duel)
         best = useful[np.argsort(-gain[useful] / (new[useful] + 1.0), kind="stable")[:most]]
-        return [(int(t[k]), int(new[k])) for k in best]
+        self.ranked[state, most] = t[best].tolist()
+        return self.ranked[state, most]
 
     def ask(self, state: State) -> int:
         """The machine to ask in this state, -1 if one class is left."""
         if self.left(state).bit_count() == 1:
             return -1
-        t = self.chosen.get(state)
-        return self.rank(state)[0][0] if t is None else t
+        return self.chosen[state] if state in self.chosen else self.rank(state)[0]
 
     def left(self, state: State) -> int:
         """The classes left, as bits of one number."""
@@ -246,23 +222,20 @@ class Plan:
 
         `starts` are the states in which the pool's rows enter the graph.
         """
-
-        def read(rows: np.ndarray, t: np.ndarray) -> tuple:
-            return tuple(part[..., t, rows] for part in self.read)
+        read = lambda rows, t: tuple(part[..., t, rows] for part in self.read)  # noqa: E731
 
         def cost(state: State, t: int, rows: np.ndarray) -> tuple[int, int]:
             self.chosen[state] = t
             return int(self.costs(self.walk(rows, read, [state] * len(rows))).sum()), t
 
-        entries: dict[State, list[int]] = {}
-        for row, state in enumerate(starts):
-            entries.setdefault(state, []).append(row)
-        todo = [(state, np.array(rows)) for state, rows in entries.items()]
+        index: dict[State, int] = {}
+        at = np.array([index.setdefault(s, len(index)) for s in starts])
+        todo = [(state, np.flatnonzero(at == k)) for state, k in index.items()]
         while todo:
             state, rows = todo.pop()
             if self.ask(state) < 0 or len(rows) < SHARE * len(self.pool):
                 continue
-            t = self.chosen[state] = min(cost(state, t, rows) for t, _ in self.rank(state, most))[1]
+            t = self.chosen[state] = min(cost(state, t, rows) for t in self.rank(state, most))[1]
             here = np.zeros(len(rows), int)
             kids, place = self.step([state], np.array([t]), here, read(rows, here + t))
             todo += [(kid, rows[place == k]) for k, kid in enumerate(kids)]
@@ -303,8 +276,8 @@ class Plan:
         members = lambda node: self.members(node[0])  # noqa: E731
         enter = lambda left, taken: (self.start(left, taken), 0, -1)  # noqa: E731
         machines = self.n_machines + self.n * len(glances)
-        return DecisionGraph((self.root, 0, -1), rule, members, n_classes=self.n, n_machines=machines, glances=glances,
-                             enter=enter)  # fmt: skip
+        root, sizes = enter(np.ones(self.n, dtype=bool), 0), dict(n_classes=self.n, n_machines=machines)
+        return DecisionGraph(root, rule, members, glances=glances, enter=enter, **sizes)
 
 
 def enough(X: np.ndarray) -> bool:

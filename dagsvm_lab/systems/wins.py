@@ -1,7 +1,5 @@
 """Every machine asked at once: one-versus-rest, Max Wins and the AND gate (Platt et al. 2000, section 1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -66,7 +64,7 @@ class MaxWinsSVC(BankClassifier):
 
     def _won(self, X: np.ndarray) -> np.ndarray:
         """Pairs won by each class, for checked rows."""
-        return np.concatenate([won(f, self.machines_.code) for f in self._outputs(X)])
+        return np.concatenate(self._each(lambda f: won(f, self.machines_.code), X))
 
 
 class AndGateSVC(MaxWinsSVC):
