@@ -10,7 +10,7 @@ from dagsvm_lab import BinaryTreeSVC, PosteriorSVC
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code
 from dagsvm_lab.systems.base import Sample
-from dagsvm_lab.systems.posterior import READINGS, Neighbourhood, neighbourhood, soft_special
+from dagsvm_lab.systems.posterior import READINGS, Neighbourhood, neighbourhood
 
 TIGHT = dict(C=10.0, gamma=0.3, tol=1e-6)
 
@@ -74,7 +74,7 @@ def test_soft_labels_of_far_classes_are_hard():
     for reading in READINGS:
         rows = np.flatnonzero(y < 2)
         sign = 1.0 - 2 * y[rows]
-        soft = soft_special(PosteriorSVC(reading=reading), sample, pair_code(3))["soft"]
+        soft = PosteriorSVC(reading=reading)._special(sample, pair_code(3))["soft"]
         np.testing.assert_array_equal(soft(0, rows, sign), sign)
 
 

@@ -24,6 +24,7 @@ SYSTEMS = [
     lab.OneVsRestSVC(class_weight="balanced"),
     lab.DecisionTreeSVC(),
     lab.ECOCSVC(random_state=0),
+    lab.ConformalDAGSVC(),
     lab.CrammerSingerSVC(),
 ]
 

@@ -238,6 +238,15 @@ def test_decision_tree_svms_of_takahashi_and_abe(digits, separate, distance):
         np.testing.assert_allclose(est.machines_.decision(T)[:, t], theirs.decision_function(T), atol=2e-5)
 
 
+@pytest.mark.parametrize("distance", ["euclidean", "mahalanobis"])
+def test_a_class_whose_rows_count_nothing_is_left_out_of_the_tree(digits, distance):
+    X, y, T, _ = digits
+    here = y != 2
+    est, alone = (lab.DecisionTreeSVC(**TIGHT, distance=distance) for _ in range(2))
+    est.fit(X, y, sample_weight=here.astype(float))
+    np.testing.assert_array_equal(est.predict(T), alone.fit(X[here], y[here]).predict(T))
+
+
 def test_error_correcting_codes_by_brute_force(digits):
     X, y, T, _ = digits
     code = random_code(6, 12, True, 0)

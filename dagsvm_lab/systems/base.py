@@ -31,6 +31,7 @@ class BankClassifier(KernelClassifier):
     """
 
     scale_pairs = None  # a parameter where machines may have their own scales
+    _labels_kind = None  # what the machines must have learnt (`Bank.labels`), if hard or soft will not do
 
     def fit_over(self, bank: Bank, X, y, sample_weight=None) -> Self:
         """Fit over machines that are trained already: only the graph is made.
@@ -90,13 +91,9 @@ class BankClassifier(KernelClassifier):
         settings = self._settings(SETTINGS) | {"weight": sample.weight}
         return train_grid(sample.X, sample.codes, code, grid, Cs, **(settings | special))
 
-    def _labels_kind(self) -> str | None:
-        """The kind of labels that the machines must have learnt (`Bank.labels`); None if hard or soft will do."""
-        return None
-
     def _mismatch(self, sample: Sample, bank: Bank, code: np.ndarray) -> str | None:
         """Why `bank` is not what this system would ask, or was not trained on these rows; None if all is well."""
-        kind, scaled, scales = self._labels_kind(), self.scale_pairs, any(k.widths for k in bank.kernels or [])
+        kind, scaled, scales = self._labels_kind, self.scale_pairs, any(k.widths for k in bank.kernels or [])
         if bank.code.shape[1] != sample.n_classes:
             return f"it tells {bank.code.shape[1]} classes apart, y has {sample.n_classes}"
         if not np.array_equal(bank.code, code):

@@ -129,30 +129,11 @@ def neighbourhood(sample: Sample, k: int, bandwidth: float | None = None) -> Nei
     return found
 
 
-def soft_words(est: Any) -> str:
-    """What a bank says of the soft labels that `est` gives its machines (`Bank.labels`)."""
-    width = getattr(est, "bandwidth", None)
-    what = f"windows of width {width:g}" if width else f"{est.n_neighbors} nearest among {est.among}"
-    return f"soft: {what}, read as {est.reading}"
-
-
-def soft_special(est: Any, sample: Sample, code: np.ndarray) -> dict[str, Any]:
-    """Arguments of `machines.train` for machines with the soft labels of `est`."""
-    near, read = neighbourhood(sample, est.n_neighbors, getattr(est, "bandwidth", None)), READINGS[est.reading]
-
-    def soft(t: int, rows: np.ndarray, sign: np.ndarray) -> np.ndarray:
-        return read(2 * near.posterior(code[t], rows, est.among) - 1, sign)  # Eq. 2
-
-    return {"soft": soft, "labels": soft_words(est)}
-
-
-class PosteriorSVC(BankClassifier):
-    """Posterior-probability machines combined one-versus-one (votes) or one-versus-rest (largest output).
+class SoftClassifier(BankClassifier):
+    """A system whose machines learn soft labels, if it is `posterior`.
 
     Parameters
     ----------
-    strategy : {"ovo", "ovr"}, default="ovo"
-        One-versus-one or one-versus-rest, the paper's OAO and OAA.
     n_neighbors : int, default=11
         k of the k-NN posterior, the point itself included; 1 gives the ordinary SVM.
     among : {"pair", "all"}, default="pair"
@@ -160,6 +141,39 @@ class PosteriorSVC(BankClassifier):
     reading : {"soft", "sign", "agreeing", "own"}, default="soft"
         What a machine is told of a row with the sign s: the label y of Eq. 2; the sign of y alone; y, rows that their
         neighbours contradict left out; or (s + y) / 2 = s P(s|x), the row's own sign weakened, never turned.
+    """
+
+    n_neighbors: Count = 11
+    among: Literal["pair", "all"] = "pair"
+    reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
+
+    _sparse: ClassVar[bool] = False
+    posterior, bandwidth = True, None  # where they are no parameters
+
+    @property
+    def _labels_kind(self) -> str:
+        width = self.bandwidth
+        what = f"windows of width {width:g}" if width else f"{self.n_neighbors} nearest among {self.among}"
+        return f"soft: {what}, read as {self.reading}" if self.posterior else "hard"
+
+    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
+        if not self.posterior:
+            return {}
+        near, read = neighbourhood(sample, self.n_neighbors, self.bandwidth), READINGS[self.reading]
+
+        def soft(t: int, rows: np.ndarray, sign: np.ndarray) -> np.ndarray:
+            return read(2 * near.posterior(code[t], rows, self.among) - 1, sign)  # Eq. 2
+
+        return {"soft": soft, "labels": self._labels_kind}
+
+
+class PosteriorSVC(SoftClassifier):
+    """Posterior-probability machines combined one-versus-one (votes) or one-versus-rest (largest output).
+
+    Parameters
+    ----------
+    strategy : {"ovo", "ovr"}, default="ovo"
+        One-versus-one or one-versus-rest, the paper's OAO and OAA.
     bandwidth : float, default=None
         Width of Gaussian windows; a number replaces the k-NN estimate by the window estimate.
 
@@ -171,23 +185,12 @@ class PosteriorSVC(BankClassifier):
     array([0, 1])
     """
 
-    _sparse: ClassVar[bool] = False
-
     strategy: Literal["ovo", "ovr"] = "ovo"
-    n_neighbors: Count = 11
-    among: Literal["pair", "all"] = "pair"
-    reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
     bandwidth: Positive | None = None
 
     def _code(self, sample: Sample) -> np.ndarray:
         n = sample.n_classes
         return pair_code(n) if self.strategy == "ovo" or n == 2 else rest_code(n)
-
-    def _labels_kind(self) -> str:
-        return soft_words(self)
-
-    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
-        return soft_special(self, sample, code)
 
     def _make_graph(self) -> Ballot:
         one = self.strategy == "ovo"

@@ -6,8 +6,6 @@ What is left for a system is its graph: systems that ask the same machines (Max 
 all of that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -57,18 +55,7 @@ class Tuned:
     best_estimator_: Any = None
 
     def predict(self, X) -> np.ndarray:
-        """Predict with the best estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Class labels.
-        """
+        """Predict with the best estimator."""
         return self.best_estimator_.predict(X)
 
 
@@ -156,7 +143,7 @@ def _shares(est: Any) -> tuple:
     if not isinstance(est, BankClassifier):
         return ()
     own = {f.name for f in fields(KernelClassifier)} - NOT_THE_BANKS
-    return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind() or "hard", bool(est.scale_pairs))
+    return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind or "hard", bool(est.scale_pairs))
 
 
 def _started(est: BankClassifier, X, y, samples: dict, key=()) -> tuple[BankClassifier, Sample, np.ndarray]:
@@ -205,38 +192,13 @@ def _fold(ests: list, X, y, fold: tuple, Cs: list, gammas: list) -> np.ndarray:
             banks[key] = _grids(started, values, held)
         for g, ((draft, *_), grid) in enumerate(zip(started, banks[key], strict=True)):
             for k, c in enumerate(values):
-                one = draft._unfitted()
-                one.__dict__.update({name: value for name, value in vars(draft).items() if name in PREPARED}, C=c)
-                scores[g, e, k] = np.mean(grid.answer(one, k) == truth)
+                scores[g, e, k] = np.mean(grid.answer(draft._variant(C=c), k) == truth)
     return scores
 
 
-def _grids(started: list[tuple], Cs: list, held: np.ndarray) -> list[Grid]:
-    """The machines for every gamma of `started`; small ones take their steps together."""
-    draft, sample, code = started[0]
-    path, special = sorted(set(Cs)), [one._special(own, code) for one, own, _ in started]
-    small = (np.abs(code) @ np.bincount(sample.codes)).max() <= SMALL
-    if small and not any(special):
-        found = draft._train_grid(sample, code, [own.kernel for _, own, _ in started], path)
-    else:
-        runs = zip(started, special, strict=True)
-        found = [one._train_grid(own, code, [own.kernel], path, **more)[0] for (one, own, _), more in runs]
-    banks = [dict(zip(path, some, strict=True)) for some in found]
-    return [Grid(own, [of[C] for C in Cs], held) for (_, own, _), of in zip(started, banks, strict=True)]
-
-
 class Grid:
-    """The machines of one coding matrix and one kernel for every value of C, and their outputs.
-
-    Parameters
-    ----------
-    sample : Sample
-        The training rows.
-    banks : list of Bank
-        The machines for each C.
-    held : ndarray of shape (n_held, n_features)
-        Rows to be answered.
-    """
+    """Machines of one coding matrix and one kernel, a bank for every value of C, and what they answer to two sets of
+    rows: those that they were trained on, and those that are held out."""
 
     def __init__(self, sample: Sample, banks: list[Bank], held: np.ndarray) -> None:
         self.sample, self.banks = sample, banks
@@ -257,14 +219,28 @@ class Grid:
         sample = replace(self.sample, C=one.C, outputs=lambda by_sign: self.outputs("trained", k, by_sign))
         one._settle(sample)
         one._finish(sample, self.banks[k])
-        held, graph, own, bank = self.rows["held"], one.graph_, one.machines_, self.banks[k]
+        held, graph, own, bank = self.rows["held"], one.graph_, one._asked, self.banks[k]
         kept = slice(None)
-        if own is not bank:  # a tree keeps some of them, or has trained others
+        if own is not bank:  # a tree keeps some of them or has trained others, glances have more
             kept = (own.code[:, None] == bank.code).all(2).argmax(1)
             if not np.array_equal(own.bias, bank.bias[kept]):
                 return one.predict(held)
         labels = graph.labels(self.outputs("held", k, True)[:, kept])
         return one._named(held, labels if graph.by_sign else graph.labels(self.outputs("held", k, False)[:, kept]))
+
+
+def _grids(started: list[tuple], Cs: list, held: np.ndarray) -> list[Grid]:
+    """The machines for every gamma of `started`; small ones take their steps together."""
+    draft, sample, code = started[0]
+    path, special = sorted(set(Cs)), [one._special(own, code) for one, own, _ in started]
+    small = (np.abs(code) @ np.bincount(sample.codes)).max() <= SMALL
+    if small and not any(special):
+        found = draft._train_grid(sample, code, [own.kernel for _, own, _ in started], path)
+    else:
+        runs = zip(started, special, strict=True)
+        found = [one._train_grid(own, code, [own.kernel], path, **more)[0] for (one, own, _), more in runs]
+    banks = [dict(zip(path, some, strict=True)) for some in found]
+    return [Grid(own, [of[C] for C in Cs], held) for (_, own, _), of in zip(started, banks, strict=True)]
 
 
 def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarray]:
@@ -277,10 +253,8 @@ def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarra
     parts = [(bank.coef.data, bank.support[bank.coef.indices], bank.coef.indptr) for bank in banks]
     coef = vstack([csr_matrix(part, (len(part[2]) - 1, len(sample.codes))) for part in parts], format="csr")
     more = {name: np.concatenate([getattr(bank, name) for bank in banks]) for name in ("code", "C", *STATS)}
-    f = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more).decision(
-        X, fast=False
-    )
-    found = np.split(f, len(banks), axis=1)
+    whole = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more)
+    found = np.split(whole.decision(X, fast=False), len(banks), axis=1)
     for f, bank in zip(found, banks, strict=True):
         doubt = doubtful(f, bank.vectors, bank.kernel, bank.coef, X)
         if len(doubt):

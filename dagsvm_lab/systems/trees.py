@@ -6,7 +6,7 @@ goes to both children. Only the machines that the tree uses are kept.
 
 from dataclasses import replace
 from numbers import Real
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.cluster.hierarchy import cut_tree, linkage
@@ -19,45 +19,26 @@ from ..kernels import squared
 from ..machines import pair_index
 from .base import BankClassifier, Sample
 from .declared import Count, Seed
-from .posterior import soft_special, soft_words
+from .posterior import SoftClassifier
 
 
-class Group(NamedTuple):
-    """A node's training rows, sorted by class, its classes, and how many rows each has."""
+def geometry(sample: Sample, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of rows sorted by class: inner products between class means, each class's total variance tr S and share of them.
 
-    rows: np.ndarray
-    classes: np.ndarray
-    counts: np.ndarray
-
-
-def group_of(rows: np.ndarray, codes: np.ndarray) -> Group:
-    """The group of these rows, of classes `codes[rows]`."""
-    counts = np.bincount(codes[rows])
-    classes = np.flatnonzero(counts)
-    return Group(rows, classes, counts[classes])
-
-
-class Geometry:
-    """Class means and spreads of any group of rows, in input space or, for a precomputed kernel, in feature space."""
-
-    def __init__(self, sample: Sample) -> None:
-        self.X, self.mass = sample.X, sample.mass
-        self.precomputed = sample.kernel.name == "precomputed"
-        self.norms = np.diag(self.X) if self.precomputed else squared(self.X)
-
-    def __call__(self, group: Group) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inner products between the group's class means, each class's total variance tr S and share of the rows."""
-        rows, starts = group.rows, np.concatenate([[0], np.cumsum(group.counts)[:-1]])
-        mass = self.mass[rows]
-        n = np.add.reduceat(mass, starts)
-        if self.precomputed:
-            weighted = self.X[np.ix_(rows, rows)] * np.outer(mass, mass)
-            products = np.add.reduceat(np.add.reduceat(weighted, starts, axis=0), starts, axis=1) / np.outer(n, n)
-        else:
-            means = np.add.reduceat(self.X[rows] * mass[:, None], starts, axis=0) / n[:, None]
-            products = means @ means.T
-        spread = np.add.reduceat(self.norms[rows] * mass, starts) / n - np.diag(products)
-        return products, np.maximum(spread, 0.0), n / n.sum()
+    In input space or, for a precomputed kernel, in feature space.
+    """
+    starts, mass = np.flatnonzero(np.diff(sample.codes[rows], prepend=-1)), sample.mass[rows]
+    n = np.add.reduceat(mass, starts)
+    if sample.kernel.name == "precomputed":
+        K = sample.X[np.ix_(rows, rows)]
+        sums = np.add.reduceat(np.add.reduceat(K * np.outer(mass, mass), starts, axis=0), starts, axis=1)
+        norms, products = np.diag(K), sums / np.outer(n, n)
+    else:
+        X = sample.X[rows]
+        means = np.add.reduceat(X * mass[:, None], starts, axis=0) / n[:, None]
+        norms, products = squared(X), means @ means.T
+    spread = np.add.reduceat(norms * mass, starts) / n - np.diag(products)
+    return products, np.maximum(spread, 0.0), n / n.sum()
 
 
 def squared_distances(products: np.ndarray) -> np.ndarray:
@@ -66,12 +47,10 @@ def squared_distances(products: np.ndarray) -> np.ndarray:
     return np.maximum(norm[:, None] + norm - 2 * products, 0.0)
 
 
-class TreeClassifier(BankClassifier):
-    """A system whose graph is settled at fit, over just the machines that it uses."""
+class Tree:
+    """What systems have in common whose graph is settled at fit, over just the machines that it uses."""
 
-    _sparse: ClassVar[bool] = False
-
-    _saved = ("_nodes_", "_possible_")
+    _sparse, _saved = False, ("_nodes_", "_possible_")
 
     def _keep(self, graph: DecisionGraph) -> None:
         """Keep the machines that the graph uses, renumbered."""
@@ -86,7 +65,7 @@ class TreeClassifier(BankClassifier):
         return DecisionGraph.from_arrays(*self._nodes_, self._possible_, n_machines=len(self.machines_.code))
 
 
-class BinaryTreeSVC(TreeClassifier):
+class BinaryTreeSVC(Tree, SoftClassifier):
     """A binary tree of pair machines; BTS: pair="random", c-BTS: "centre", BTPPSVM: "fisher" with posterior=True.
 
     `decision_function` gives path margins: see `DecisionGraph.run`.
@@ -98,12 +77,6 @@ class BinaryTreeSVC(TreeClassifier):
         smallest Fisher ratio, or a random one.
     posterior : bool, default=False
         Train the machines on soft labels, as `PosteriorSVC` does.
-    n_neighbors : int, default=11
-        As in `PosteriorSVC`.
-    among : {"pair", "all"}, default="pair"
-        As in `PosteriorSVC`.
-    reading : {"soft", "sign", "agreeing", "own"}, default="soft"
-        As in `PosteriorSVC`.
     band : float, default=0.0
         Samples with |f| < band go both ways: a larger band is more accurate and makes a larger tree.
     follow : float, default=0.0
@@ -129,11 +102,8 @@ class BinaryTreeSVC(TreeClassifier):
 
     pair: Literal["centre", "fisher", "closest", "random"] = "centre"
     posterior: bool = False
-    n_neighbors: Count = 11
-    among: Literal["pair", "all"] = "pair"
     band: Annotated[float, Interval(Real, 0, None, closed="left")] = 0.0
     follow: Annotated[float, Interval(Real, 0, 1, closed="both")] = 0.0
-    reading: Literal["soft", "sign", "agreeing", "own"] = "soft"
     routing: Literal["samples", "classes"] = "samples"
     retrain: bool = False
     max_nodes: Count = 200_000
@@ -144,12 +114,6 @@ class BinaryTreeSVC(TreeClassifier):
             raise ValueError("retrain=True needs routing='classes'")
         if self.retrain and sample.bank is not None and sample.bank.kernels:
             raise ValueError(f"{type(self).__name__} cannot be fitted over this bank: retrain=True needs one kernel")
-
-    def _labels_kind(self) -> str:
-        return soft_words(self) if self.posterior else "hard"
-
-    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
-        return soft_special(self, sample, code) if self.posterior else {}
 
     def _study(self, sample: Sample) -> None:
         graph = self._grown(sample, self._trained(sample, by_sign=self.band == 0))
@@ -174,36 +138,35 @@ class BinaryTreeSVC(TreeClassifier):
 
     def _grown(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
         """The tree over all pairs, from their outputs f on the sample's rows."""
-        codes, mass, geometry, n = sample.codes, sample.mass, Geometry(sample), sample.n_classes
+        codes, mass, n = sample.codes, sample.mass, sample.n_classes
         rng = check_random_state(self.random_state)
-        groups: dict[Any, Group] = {}
+        groups: dict[Any, tuple[np.ndarray, np.ndarray]] = {}  # rows, sorted by class, and their classes
 
         def group(rows: np.ndarray) -> Any:
-            new = group_of(rows, codes)
-            key = frozenset(new.classes.tolist()) if self.routing == "classes" else len(groups)
-            groups.setdefault(key, new)
+            classes = np.flatnonzero(np.bincount(codes[rows]))
+            key = frozenset(classes.tolist()) if self.routing == "classes" else len(groups)
+            groups.setdefault(key, (rows, classes))
             return key
 
         def rule(key: Any) -> tuple:
-            here = groups[key]
-            if len(here.classes) == 1:
-                return "leaf", here.classes[0]
-            i, j = self._choose(here, geometry, rng)
+            rows, classes = groups[key]
+            if len(classes) == 1:
+                return "leaf", classes[0]
+            i, j = self._choose(sample, rows, classes, rng)
             t = pair_index(i, j, n)
-            sides = self._route(f[here.rows, t], codes[here.rows], mass[here.rows], i, j)
-            return "node", t, *(group(here.rows[side]) for side in sides)
+            sides = self._route(f[rows, t], codes[rows], mass[rows], i, j)
+            return "node", t, *(group(rows[side]) for side in sides)
 
-        root = group(sample.by_class)
-        return DecisionGraph(root, rule, lambda key: groups[key].classes, n_classes=n, n_machines=f.shape[1],
-                             max_nodes=self.max_nodes).grow()  # fmt: skip
+        limits = dict(n_classes=n, n_machines=f.shape[1], max_nodes=self.max_nodes)
+        return DecisionGraph(group(sample.by_class), rule, lambda key: groups[key][1], **limits).grow()
 
-    def _choose(self, group: Group, geometry: Geometry, rng: np.random.RandomState) -> tuple[int, int]:
+    def _choose(self, sample: Sample, rows: np.ndarray, classes: np.ndarray, rng: np.random.RandomState) -> tuple:
         """The two classes that the node's machine tells apart, the smaller index first."""
-        k = len(group.classes)
+        k = len(classes)
         if self.pair == "random":
             chosen = rng.choice(k, 2, replace=False)
         else:
-            products, spread, share = geometry(group)
+            products, spread, share = geometry(sample, rows)
             if self.pair == "centre":
                 chosen = np.argsort(np.diag(products) - 2 * products @ share, kind="stable")[:2]
             else:
@@ -211,7 +174,7 @@ class BinaryTreeSVC(TreeClassifier):
                 ratio = (squared_distances(products) / np.maximum(spread[:, None] + spread, 1e-300))[i, j]  # Eq. 4
                 best = ratio.argmax() if self.pair == "fisher" else ratio.argmin()
                 chosen = [i[best], j[best]]
-        return tuple(int(c) for c in np.sort(group.classes[chosen]))
+        return tuple(int(c) for c in np.sort(classes[chosen]))
 
     def _route(self, f: np.ndarray, codes: np.ndarray, mass: np.ndarray, i: int, j: int) -> tuple:
         """Which samples go left and which go right; i's own all go right, j's all left."""
@@ -230,7 +193,7 @@ class BinaryTreeSVC(TreeClassifier):
         return left, right
 
 
-class DecisionTreeSVC(TreeClassifier):
+class DecisionTreeSVC(Tree, BankClassifier):
     """The four decision-tree SVMs of Takahashi and Abe (2002): N - 1 machines, each between two groups of classes.
 
     `decision_function` gives path margins: see `DecisionGraph.run`.
@@ -255,7 +218,13 @@ class DecisionTreeSVC(TreeClassifier):
     distance: Literal["euclidean", "mahalanobis"] = "euclidean"
 
     def _settle(self, sample: Sample) -> None:
-        self._splits_ = self._splits(class_distances(sample, self.distance))
+        classes, distance = np.unique(sample.codes[sample.by_class]), np.zeros((sample.n_classes, sample.n_classes))
+        distance[np.ix_(classes, classes)] = class_distances(sample, self.distance)
+        waiting, self._splits_ = [frozenset(classes.tolist())], {}  # groups from the root down, with their two parts
+        while waiting:
+            if len(group := waiting.pop()) > 1:
+                self._splits_[group] = self._parts(sorted(group), distance)
+                waiting += self._splits_[group]
 
     def _code(self, sample: Sample) -> np.ndarray:
         code = np.zeros((len(self._splits_), sample.n_classes), dtype=np.int8)
@@ -264,7 +233,7 @@ class DecisionTreeSVC(TreeClassifier):
         return code
 
     def _study(self, sample: Sample) -> None:
-        n, number = sample.n_classes, {state: t for t, state in enumerate(self._splits_)}
+        number = {state: t for t, state in enumerate(self._splits_)}
 
         def rule(state: frozenset) -> tuple:
             if len(state) == 1:
@@ -272,18 +241,8 @@ class DecisionTreeSVC(TreeClassifier):
             a, b = self._splits_[state]
             return "node", number[state], b, a
 
-        self._keep(DecisionGraph(frozenset(range(n)), rule, lambda s: s, n_classes=n, n_machines=len(number)).grow())
-
-    def _splits(self, distance: np.ndarray) -> dict[frozenset, tuple[frozenset, frozenset]]:
-        """Every group of classes met from the root down, with its two parts."""
-        splits: dict[frozenset, tuple[frozenset, frozenset]] = {}
-        waiting = [frozenset(range(len(distance)))]
-        while waiting:
-            group = waiting.pop()
-            if len(group) > 1:
-                splits[group] = self._parts(sorted(group), distance)
-                waiting += splits[group]
-        return splits
+        sizes = dict(n_classes=sample.n_classes, n_machines=len(number))
+        self._keep(DecisionGraph(next(iter(number)), rule, lambda state: state, **sizes).grow())
 
     def _parts(self, group: list[int], distance: np.ndarray) -> tuple[frozenset, frozenset]:
         d = distance[np.ix_(group, group)] + np.diag(np.full(len(group), np.inf))
@@ -297,12 +256,12 @@ class DecisionTreeSVC(TreeClassifier):
 
 def class_distances(sample: Sample, kind: str) -> np.ndarray:
     """Distances between class means; for "mahalanobis" the larger of those in either class's covariance."""
-    X, group = sample.X, group_of(sample.by_class, sample.codes)
+    X, rows = sample.X, sample.by_class
     if kind == "euclidean":
-        return np.sqrt(squared_distances(Geometry(sample)(group)[0]))
+        return np.sqrt(squared_distances(geometry(sample, rows)[0]))
     if sample.kernel.name == "precomputed":
         raise ValueError("distance='mahalanobis' needs inputs, not a precomputed kernel")
-    groups = np.split(group.rows, np.cumsum(group.counts)[:-1])
+    groups = np.split(rows, np.flatnonzero(np.diff(sample.codes[rows])) + 1)
     means = np.array([np.average(X[g], axis=0, weights=sample.mass[g]) for g in groups])
     spread = [np.atleast_2d(np.cov(X[g].T, bias=True, aweights=sample.mass[g])) for g in groups]
     ridge = 1e-6 * max(np.mean([np.trace(S) for S in spread]) / X.shape[1], 1e-12) * np.eye(X.shape[1])
