@@ -122,16 +122,12 @@ def solve_chunk(X, kernel, kernels, tol, cache_size, states: list[State], each: 
 def rounds(states: list[State], tol: float, cache_size: float, sharing: bool) -> None:
     """Bring every state to tol, or as far as it goes."""
     live = [s for s in states if s.violation > tol and s.steps < s.limit]
-    work = np.empty(0)
     while live:
         wide = [s for s in live if sharing and len(s.active) > WIDE and s.columns.learn(s.at[s.active])]
         for s in wide:
             alone(s, cache_size * 2**18 / len(wide))
-        for group, width in groups([s for s in live if s not in wide], cache_size):
-            need = len(group) * width**2
-            if work.size < need or work.dtype != group[0].rows.dtype:
-                work = np.empty(need, group[0].rows.dtype)
-            advance(group, width, work[:need].reshape(len(group), width, width))
+        for group in groups([s for s in live if s not in wide], cache_size):
+            advance(group)
         for s in live:
             s.lose_patience()
         ready = [s for s in live if (s.reached and s.stop <= s.aim) or s.steps >= s.limit]
@@ -188,8 +184,8 @@ def marked(n: int, parts: list[np.ndarray]) -> np.ndarray:
     return out
 
 
-def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State], int]]:
-    """(states, width): those whose active sets are of similar size, so that padding to the widest costs little."""
+def groups(states: list[State], cache_size: float) -> Iterator[list[State]]:
+    """States whose active sets are of similar size, so that padding to the widest costs little."""
     states = sorted(states, key=lambda s: len(s.active))
     while states:
         narrow, room = len(states[0].active), cache_size * 2**18 / states[0].rows.dtype.itemsize
@@ -199,15 +195,14 @@ def groups(states: list[State], cache_size: float) -> Iterator[tuple[list[State]
             if (wide > SPREAD * narrow + 16 and (n + 1) * wide > CELLS) or (n + 1) * wide**2 > room:
                 break
             n += 1
-        yield states[:n], -(-max(len(states[n - 1].active), 1) // 16) * 16
+        yield states[:n]
         states = states[n:]
 
 
-def advance(states: list[State], width: int, H: np.ndarray) -> None:
-    """Solve each state's active rows to its `stop`; `reached` says whether that was worth finishing now.
-
-    H, of any content, becomes the stacked H_ij = (K_ii + K_jj) / 2 - K_ij of steps.py.
-    """
+def advance(states: list[State]) -> None:
+    """Solve each state's active rows to its `stop`; `reached` says whether that was worth finishing now."""
+    width = -(-max(1, *(len(s.active) for s in states)) // 16) * 16
+    H = np.empty((len(states), width, width), states[0].rows.dtype)  # H_ij = (K_ii + K_jj) / 2 - K_ij of steps.py
     v2 = np.empty((2, len(states), width), H.dtype)
     v2[0], v2[1] = -np.inf, np.inf
     b, lo, hi = np.zeros((3, len(states), width))

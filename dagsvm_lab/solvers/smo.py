@@ -9,8 +9,6 @@ than `patience` is finished by linear systems instead (active.py), or by interio
 in circles.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .active import finish
@@ -22,16 +20,7 @@ ROUNDING = 1e-12  # difference of two objectives over their size that says nothi
 ROOM = 1 << 25  # values of rows of H kept by one dual
 
 
-def solve_smo(
-    K,
-    y: np.ndarray,
-    C: float = 1.0,
-    tol: float = 1e-3,
-    *,
-    linear: np.ndarray | None = None,
-    upper: np.ndarray | None = None,
-    max_iter: int = -1,
-) -> Dual:
+def solve_smo(K, y, C=1.0, tol: float = 1e-3, *, linear=None, upper=None, max_iter: int = -1) -> Dual:
     """Solve one two-class machine on a kernel matrix.
 
     Parameters
@@ -71,14 +60,14 @@ def solve_smo(
 def smo(K: np.ndarray, s, p, u, tol: float, max_iter: int = -1) -> Dual:
     """The Dual of (s, p, u) on the matrix K, converged or not."""
     lo, hi, beta = np.minimum(s * u, 0.0), np.maximum(s * u, 0.0), np.zeros(len(s))
-    half, steps, hard = 0.5 * np.diagonal(K), 0, patience(len(s))
-    limit = max_iter if max_iter > 0 else max(10_000_000, 100 * len(s))
+    half, steps = 0.5 * np.diagonal(K), 0
+    limit, hard = limits(len(s), max_iter)
     active = everything = np.flatnonzero(u > 0)
     stop, objective, stalled = np.inf, np.inf, 0  # stop: the violation that the round before aimed at
     v = s * p
     while True:
-        up, low = beta[active] < hi[active], beta[active] > lo[active]
-        top, bottom = v[active].max(where=up, initial=-np.inf), v[active].min(where=low, initial=np.inf)
+        part = v[active], beta[active], lo[active], hi[active]
+        top, bottom = ends(*part)
         if stop <= 0.9 * tol:  # the rows left are solved: unshrink, and judge every row afresh
             v = s * p - product(K, beta)
             last, objective = objective, -0.5 * float(beta @ (v + s * p))
@@ -86,9 +75,7 @@ def smo(K: np.ndarray, s, p, u, tol: float, max_iter: int = -1) -> Dual:
             active, stop = everything, np.inf
             continue
         if stop < np.inf:
-            margin = max(top - bottom, tol)
-            above, below = v[active] > max(top, bottom) + margin, v[active] < min(top, bottom) - margin
-            active = active[~((~up & above) | (~low & below))]
+            active = active[~resting(*part, max(top - bottom, tol))]
         elif top - bottom <= tol or steps >= limit or stalled > 3:
             return build(K, s, p, u, np.clip(s * beta, 0.0, u), steps, bool(top - bottom <= tol))
         stop = max(0.9 * tol, 0.1 * min(top - bottom, stop))
@@ -106,6 +93,18 @@ def smo(K: np.ndarray, s, p, u, tol: float, max_iter: int = -1) -> Dual:
             limit = min(limit, 10 * steps) if len(s) <= EXACT else limit
 
 
+def ends(v: np.ndarray, b: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[float, float]:
+    """(max v over the rows that may rise, min v over those that may fall)."""
+    return v.max(where=b < hi, initial=-np.inf), v.min(where=b > lo, initial=np.inf)
+
+
+def resting(v: np.ndarray, b: np.ndarray, lo: np.ndarray, hi: np.ndarray, margin: float) -> np.ndarray:
+    """Which rows rest: those at a bound that pull outwards by `margin` more than any violator pulls inwards."""
+    top, bottom = ends(v, b, lo, hi)
+    high, low = max(top, bottom) + margin, min(top, bottom) - margin
+    return ((b >= hi) & (v > high)) | ((b <= lo) & (v < low))
+
+
 def twice(v: np.ndarray, b: np.ndarray, lo: np.ndarray, hi: np.ndarray, dtype=float) -> np.ndarray:
     """The two copies of v that steps.py works on: -inf where b may not rise, and inf where it may not fall."""
     return np.array([np.where(b < hi, v, -np.inf), np.where(b > lo, v, np.inf)], dtype)
@@ -116,9 +115,9 @@ def once(v2: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(v2[0]), v2[0], v2[1])
 
 
-def patience(n: int) -> float:
-    """Steps after which a dual of n rows counts as hard."""
-    return 4000 + 40 * n if n <= EXACT else np.inf
+def limits(n: int, max_iter: int) -> tuple[float, float]:
+    """(steps that a dual of n rows may take, steps after which it counts as hard)."""
+    return max_iter if max_iter > 0 else max(10_000_000, 100 * n), 4000 + 40 * n if n <= EXACT else np.inf
 
 
 def settle(K: np.ndarray, s, p, u, beta) -> np.ndarray:

@@ -5,7 +5,7 @@ import numpy as np
 from .columns import Columns
 from .dual import Dual, Duals, measure
 from .newton import exact
-from .smo import once, patience, settle, twice
+from .smo import ends, limits, once, resting, settle, twice
 from .table import apart
 
 # each with the seconds of other values over today's, on Letter, Pendigits, Segment (one core)
@@ -41,8 +41,8 @@ class State:
         self.at, self.s, self.p, self.u = duals.rows[part], duals.s[part], duals.p[part], duals.u[part]
         self.lo, self.hi = np.minimum(self.s * self.u, 0.0), np.maximum(self.s * self.u, 0.0)
         self.beta = np.zeros(len(self.s))
-        self.limit = max_iter if max_iter > 0 else max(10_000_000, 100 * len(self.s))
-        self.hard, self.best, self.reached = patience(len(self.s)), np.inf, True
+        self.limit, self.hard = limits(len(self.s), max_iter)
+        self.best, self.reached = np.inf, True
         self.steps = self.stalled = 0
         sides = (np.flatnonzero(self.hi > 0), np.flatnonzero(self.lo < 0))
         few = [min(max(START, len(side) // SHARE), len(side)) for side in sides]
@@ -59,18 +59,16 @@ class State:
     def judge(self, f: np.ndarray) -> None:
         """Take f = K beta on all rows: v and the largest violation."""
         self.v = self.s * self.p - f
-        self.top, self.bottom = self.ends(slice(None))
+        self.top, self.bottom = ends(self.v, self.beta, self.lo, self.hi)
         self.violation = self.top - self.bottom
 
-    def ends(self, rows) -> tuple[float, float]:
-        """(max v over those of the rows that may rise, min v over those that may fall)."""
-        v, b = self.v[rows], self.beta[rows]
-        return v.max(where=b < self.hi[rows], initial=-np.inf), v.min(where=b > self.lo[rows], initial=np.inf)
+    def part(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(v, beta, lo, hi) of the active rows."""
+        return tuple(values[self.active] for values in (self.v, self.beta, self.lo, self.hi))
 
     def twice(self) -> np.ndarray:
         """v of the active rows as steps.py has it."""
-        a = self.active
-        return twice(self.v[a], self.beta[a], self.lo[a], self.hi[a], self.rows.dtype)
+        return twice(*self.part(), self.rows.dtype)
 
     def take(self, b: np.ndarray, v2: np.ndarray) -> None:
         """Take beta and both copies of v of the active rows from a solve."""
@@ -90,16 +88,12 @@ class State:
         return bool(settled[0])
 
     def remaining(self, tol: float) -> np.ndarray:
-        """The active rows without those that rest: at a bound, pulling outwards by more than any violator pulls in."""
-        a = self.active
-        v, b = self.v[a], self.beta[a]
-        top, bottom = self.ends(a)
+        """The active rows without those that rest."""
+        part = self.part()
+        top, bottom = ends(*part)
         if not np.isfinite(top - bottom):  # all on one side: their partners are still to join
-            return a
-        margin = 0.25 * max(top - bottom, tol)
-        high, low = max(top, bottom) + margin, min(top, bottom) - margin
-        resting = ((b >= self.hi[a]) & (v > high)) | ((b <= self.lo[a]) & (v < low))
-        return a[~resting]
+            return self.active
+        return self.active[~resting(*part, 0.25 * max(top - bottom, tol))]
 
     def next_round(self, tol: float) -> None:
         """Set what the next solve works on: how tightly, and on which rows."""
