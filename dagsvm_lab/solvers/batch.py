@@ -96,7 +96,7 @@ def alike(lengths: np.ndarray, n: int, kernels) -> bool:
 def solve_chunk(X, kernel, kernels, tol, cache_size, states: list[State], each: Callable = map) -> list[Dual]:
     """The Duals of some machines, advanced together; `each` is the map that kernel rows are computed by."""
     origins, room = [s.at for s in states], cache_size * 2**19
-    every = np.flatnonzero(marked(X.shape[0], origins))
+    every = union(origins)
     sharing = alike(np.array([len(at) for at in origins]), len(every), kernels) and X.shape[1] >= DEAR
     own = [kernels[s.number] if kernels else kernel for s in states]
     for s, at, kernel_of in zip(states, origins, own, strict=True):
@@ -144,11 +144,11 @@ def refresh(states: list[State]) -> None:
     """Judge states that share their columns."""
     columns = states[0].columns
     support = [s.at[s.beta != 0] for s in states]
-    union = support[0] if len(states) == 1 else np.flatnonzero(marked(len(columns.rows), support))
-    weights = np.zeros((len(union), len(states)))
+    some = support[0] if len(states) == 1 else union(support)
+    weights = np.zeros((len(some), len(states)))
     for k, (sv, s) in enumerate(zip(support, states, strict=True)):
-        weights[np.searchsorted(union, sv), k] = s.beta[s.beta != 0]
-    for f, s in zip(columns.times(union, weights, [s.number for s in states]), states, strict=True):
+        weights[np.searchsorted(some, sv), k] = s.beta[s.beta != 0]
+    for f, s in zip(columns.times(some, weights, [s.number for s in states]), states, strict=True):
         s.judge(f[s.place])
 
 
@@ -176,12 +176,9 @@ def alone(s: State, room: float) -> None:
     s.reached = True
 
 
-def marked(n: int, parts: list[np.ndarray]) -> np.ndarray:
-    """Which of n rows are in any of the parts."""
-    out = np.zeros(n, bool)
-    for part in parts:
-        out[part] = True
-    return out
+def union(parts: list[np.ndarray]) -> np.ndarray:
+    """Rows that are in any of the parts, ascending."""
+    return np.flatnonzero(np.bincount(np.concatenate(parts)))
 
 
 def groups(states: list[State], cache_size: float) -> Iterator[list[State]]:

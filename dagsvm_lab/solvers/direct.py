@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .dual import warn
+from .dual import Certificate, warn
 from .qp import interior_point, scales
 from .working import Loss, Working, coefficients, shortfall, violation
 
@@ -36,14 +36,10 @@ PATIENCE = 200  # rounds after which a small dual goes to interior points: those
 
 
 @dataclass(frozen=True)
-class DirectDual:
-    """A solution: `coef` (n_samples, n_classes) holds c, and the rest is its certificate."""
+class DirectDual(Certificate):
+    """A solution: `coef` (n_samples, n_classes) holds c, `bias` is one a class, and the rest is its certificate."""
 
     coef: np.ndarray
-    objective: float
-    primal_objective: float
-    gap: float
-    kkt_violation: float
     n_iter: int
     converged: bool
 
@@ -57,7 +53,8 @@ def certificate(F, A, codes, C, loss: Loss, n_iter: int, converged: bool) -> Dir
     dual = quadratic - loss.margin * c[own].sum()
     primal = quadratic + C @ (r.max(axis=1) if loss.shared else r.sum(axis=1))
     worst = violation(F, A, codes, C, loss).max(initial=0.0)
-    return DirectDual(c, float(dual), float(primal), float(primal + dual), float(worst), n_iter, converged)
+    numbers = map(float, (dual, primal, primal + dual, worst))
+    return DirectDual(*numbers, c.sum(axis=0), c, n_iter, converged)
 
 
 def direct_qp(K, codes, n_classes: int, C, loss: Loss, tol: float = 1e-8) -> DirectDual:
@@ -90,9 +87,7 @@ def _interior(gram, y, k: int, cap, loss: Loss, t: float) -> tuple[np.ndarray, i
     sign = np.where(np.arange(k)[:, None] == y, 1.0, -1.0)  # c = sign x
     q, sums = np.where(sign > 0, -1.0, 0.0).ravel(), np.hstack([np.diag(s) for s in sign])
     upper = np.where((sign > 0) == loss.shared, cap / t, np.inf).ravel()
-    x, low, high, steps = interior_point(
-        gram, lambda Z: Z @ gram, t / loss.margin, sign, q, sums, np.zeros(len(y)), upper, 1e-9
-    )
+    x, low, high, steps = interior_point(gram, gram, t / loss.margin, sign, q, sums, 0.0 * cap, upper, 1e-9)
     a = np.where((sign > 0) | low.reshape(k, -1), 0.0, np.maximum(t * x.reshape(k, -1), 0.0))
     high = high.reshape(k, -1)
     if loss.shared:
@@ -104,20 +99,8 @@ def _interior(gram, y, k: int, cap, loss: Loss, t: float) -> tuple[np.ndarray, i
     return a.T, steps
 
 
-def solve_direct(
-    block: Callable,
-    codes: np.ndarray,
-    n_classes: int,
-    C,
-    loss: Loss,
-    tol: float = 1e-3,
-    *,
-    max_iter: int = -1,
-    cache_size: float = 2000,
-    start: int = 2000,
-    verbose: int = 0,
-    quiet: bool = False,
-) -> DirectDual:
+def solve_direct(block: Callable, codes: np.ndarray, n_classes: int, C, loss: Loss, tol=1e-3, *, max_iter=-1,
+                 cache_size=2000, start=2000, verbose=0, quiet=False) -> DirectDual:  # fmt: skip
     """The `DirectDual` by decomposition; `block(rows, columns)` gives kernel values, with the 1 of the biases.
 
     `max_iter` limits the rounds of descent and conjugate gradients; -1 stands for 2,000. `cache_size` (MB)
@@ -171,9 +154,7 @@ def solve_exactly(block: Callable, codes, n_classes: int, C, loss: Loss, verbose
 
 def _products(block, c, rows: int = 1024) -> np.ndarray:
     """K c in float64, by blocks of rows."""
-    support = np.flatnonzero(c.any(axis=1))
-    if not support.size:
-        return np.zeros(c.shape)
-    take = np.arange(len(c))
-    parts = [block(take[k : k + rows], support) @ c[support] for k in range(0, len(c), rows)]
-    return np.concatenate(parts)
+    F, every, support = np.zeros(c.shape), np.arange(len(c)), np.flatnonzero(c.any(axis=1))
+    for k in range(0, len(c) if len(support) else 0, rows):
+        F[k : k + rows] = block(every[k : k + rows], support) @ c[support]
+    return F

@@ -14,9 +14,8 @@ min over I_low of v (Keerthi et al. 2001); what is missing is `kkt_violation`, t
 Weak duality makes `gap` = primal + dual objective >= 0 whenever K is positive semidefinite.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -80,12 +79,12 @@ class Duals:
         """Where machine t's entries are."""
         return slice(self.ends[t], self.ends[t + 1])
 
-    def times(self, C) -> Duals:
+    def times(self, C) -> Self:
         """The same machines, not solved yet, with C times the bounds; C is a number, or one a machine."""
         factor = np.minimum(np.asarray(C, float) if np.ndim(C) == 0 else np.repeat(C, np.diff(self.ends)), LARGEST)
         return Duals(self.ends, self.rows, self.s, self.p, np.minimum(np.minimum(self.u, LARGEST) * factor, LARGEST))
 
-    def take(self, before: Duals, which) -> None:
+    def take(self, before: Self, which) -> None:
         """Take the numbers of the machines `which`, all but their alpha, from Duals of the same machines."""
         for name in ("n_iter", "converged", *NUMBERS):
             getattr(self, name)[which] = getattr(before, name)[which]

@@ -52,10 +52,10 @@ def _solver(M: np.ndarray, D: np.ndarray) -> Callable:
     raise ArithmeticError("singular Newton matrix")
 
 
-def interior_point(K, times: Callable, scale: float, sign, q, A, b, upper, tol: float) -> tuple:
+def interior_point(K, right, scale: float, sign, q, A, b, upper, tol: float) -> tuple:
     """(x, at lower bound, at upper bound, steps) of the program at the top.
 
-    P has one block on its diagonal for each row s of `sign`: scale ss' o K; `times(Z)` is Z K.
+    P has one block on its diagonal for each row s of `sign`: scale ss' o K. `right` is K or its transpose.
     """
     from cvxopt import matrix, solvers
 
@@ -63,7 +63,7 @@ def interior_point(K, times: Callable, scale: float, sign, q, A, b, upper, tol: 
     cap = upper[capped]
 
     def hessian(x, _):  # P x
-        return scale * (sign * times(sign * x.reshape(sign.shape))).ravel()
+        return scale * (sign * ((sign * x.reshape(sign.shape)) @ right)).ravel()
 
     def bounds(x, trans="N"):  # G x: rows -x <= 0 and x / u <= 1, so that every right side is of order one
         if trans == "N":
@@ -90,9 +90,9 @@ def interior_point(K, times: Callable, scale: float, sign, q, A, b, upper, tol: 
 
     options = {"show_progress": False, "maxiters": 100, "refinement": 2}
     options |= {"abstol": 1e-15, "reltol": tol / 10, "feastol": 1e-11}
-    right = np.concatenate([np.zeros(n), np.ones(len(cap))])
+    h = np.concatenate([np.zeros(n), np.ones(len(cap))])
     equal = operator(lambda v, trans: A @ v if trans == "N" else A.T @ v)
-    program = operator(hessian), matrix(q), operator(bounds), matrix(right), None, equal, matrix(np.asarray(b, float))
+    program = operator(hessian), matrix(q), operator(bounds), matrix(h), None, equal, matrix(np.asarray(b, float))
     try:
         out = solvers.coneqp(*program, kktsolver=_newton(solver, A, bounds, cap, capped), options=options)
     except ValueError:  # its first factorisation failed
@@ -172,9 +172,9 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
         return build(K, s, p, u, alpha, 0, True)
     gram = centred(K[np.ix_(live, live)])
     convex, smooth = _convex(gram, single)
-    best, rank = None, (True, np.inf)  # a point whose alphas do not sum to zero is worse than any other
     polish, size = gram if convex else smooth, np.abs(p[live]).max() or 1.0
     natural = size / (smooth.diagonal().mean() or 1.0)
+    best, rank = None, (True, np.inf)  # a point whose alphas do not sum to zero is worse than any other
     for t in scales(natural, u[live][np.isfinite(u[live])].max(initial=0.0) or natural):
         alpha[live], steps = _solve_scaled(polish, smooth, s[live], p[live], u[live], t, size, tol)
         done = build(K, s, p, u, alpha.copy(), steps, convex)
@@ -200,9 +200,8 @@ def scales(natural: float, bound: float) -> list[float]:
 
 def _solve_scaled(gram, smooth, s, p, u, t, size, tol) -> tuple[np.ndarray, int]:
     """(alpha, steps) through x = alpha / t and an objective of order one; `smooth` is convex, `gram` polishes."""
-    x, low, high, steps = interior_point(
-        smooth, lambda Z: Z @ smooth.T, t / size, s[None], -p / size, s[None], [0.0], u / t, tol
-    )
+    sign = s[None]
+    x, low, high, steps = interior_point(smooth, smooth.T, t / size, sign, -p / size, sign, [0.0], u / t, tol)
     alpha = np.where(high, u, np.where(low, 0.0, t * x))
     if abs(s @ alpha) > 1e-9 * alpha.sum():  # too few are free to make up for what the others were moved
         alpha = np.clip(t * x, 0.0, u)
@@ -266,7 +265,7 @@ def _ball(K, tol) -> tuple[np.ndarray, float]:
     if kappa <= np.finfo(float).eps * np.abs(np.diagonal(K)).max():
         return np.full(len(K), 1 / len(K)), 0.0
     free = np.full(len(K), np.inf)
-    c, low, _, _ = interior_point(gram, lambda Z: Z @ gram.T, 2 / kappa, one, -diagonal / kappa, one, [1.0], free, tol)
+    c, low, _, _ = interior_point(gram, gram.T, 2 / kappa, one, -diagonal / kappa, one, [1.0], free, tol)
     c[low] = 0.0
     c /= c.sum()
     # the points that hold the ball are equally far from its centre: that they are exactly, if it can be had

@@ -9,8 +9,6 @@ Large kernel blocks are float32; the values f are renewed in float64 whenever th
 judged so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,30 +197,26 @@ class Working:
 
 def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
     """a_i = clip(h - theta, 0, cap) with theta = sum a_i, or with sum a_i = C where that sum would exceed it."""
-    falling = sorted(h.tolist(), reverse=True)
+    falling = sorted(h.tolist(), reverse=True)  # the last is the own class's -inf
     cap = np.inf if loss.shared else C
     full = 0  # the largest `full` of h are at the cap
-    while True:
-        total = full * cap if full else 0.0
-        theta, count = total, 1
-        for value in falling[full:]:
-            if value <= theta:
-                break
-            total += value
-            count += 1
-            theta = total / count
-        if falling[full] - theta <= cap:
-            break
+    while falling[full] - (theta := _level(falling[full:], full * cap if full else 0.0, 1)) > cap:
         full += 1
     if loss.shared and theta > C:
-        total = -C
-        for count, value in enumerate(falling, 1):
-            total += value
-            theta = total / count
-            if falling[count] <= theta:  # the last is the own class's -inf
-                break
-        a = np.maximum(h - theta, 0.0)
+        a = np.maximum(h - _level(falling, -C, 0), 0.0)
         if not a.any():  # C is within the rounding of theta
             a = (h == falling[0]).astype(float)
         return a * (C / a.sum())  # exactly on its bound, whatever theta lost
     return np.clip(h - theta, 0.0, cap)
+
+
+def _level(falling: list[float], total: float, count: int) -> float:
+    """theta = (total + sum of the values above theta) / (count + their number)."""
+    theta = total if count else -np.inf
+    for value in falling:
+        if value <= theta:
+            break
+        total += value
+        count += 1
+        theta = total / count
+    return theta
