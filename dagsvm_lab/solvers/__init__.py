@@ -4,17 +4,8 @@
 largest KKT violation of either's answer from the kernel alone.
 """
 
-from importlib import import_module
+from .dual import Certificate, Dual, certify
+from .qp import solve_qp
+from .smo import solve_smo
 
-_HOME = {"Dual": "dual", "Certificate": "dual", "certify": "dual", "solve_qp": "qp", "solve_smo": "smo"}
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str):
-    if name in _HOME:
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = ["Certificate", "Dual", "certify", "solve_qp", "solve_smo"]

@@ -15,8 +15,6 @@ is safe it does the search to LOOSE; float64 judges what was found, and if need 
 
 Active rows that take long are finished by Newton's method (newton.py).
 
-Tried and not kept: one chunk instead of two for a small bank (the same).
-
 What jobs do never shows in the result. Jobs are chunks of the duals, fixed by their number and lengths; or, where all
 duals share kernel rows, threads that compute these rows and judge by them, each a fixed strip.
 

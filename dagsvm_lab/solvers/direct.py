@@ -127,9 +127,7 @@ def solve_direct(block: Callable, codes: np.ndarray, n_classes: int, C, loss: Lo
             print(f"{len(work)} of {n} rows, {rounds} rounds: largest violation {wide:.3g}")
         if wide <= tol or rounds >= limit:
             break
-        inside = np.zeros(n, dtype=bool)
-        inside[work] = True
-        new = np.flatnonzero(~inside & (v > 0.5 * tol))
+        new = np.setdiff1d(np.flatnonzero(v > 0.5 * tol), work, assume_unique=True)
         new = new[np.argsort(-v[new], kind="stable")[: max(len(work), start)]]
         if len(work) + len(new) > most:
             useful = A.any(axis=1) + v

@@ -237,18 +237,15 @@ def ball_of(diagonal, columns: Callable, tol: float = 1e-9, batch: int = 200) ->
     A ball around a few points grows by those farthest outside it until it holds all. It encloses every
     point, and is at most `tol` (relative) larger than the smallest.
     """
-    n = len(diagonal)
     work, centre, inner = np.argsort(-diagonal, kind="stable")[:1], np.ones(1), 0.0
     while True:
         block = columns(work)
         square = centre @ block[work] @ centre
         distance = diagonal - 2 * (block @ centre) + square
         outer = max(distance.max(), 0.0)
-        inside = np.zeros(n, dtype=bool)
-        inside[work] = True
-        beyond = np.flatnonzero((distance > inner + tol * outer) & ~inside)
+        beyond = np.setdiff1d(np.flatnonzero(distance > inner + tol * outer), work, assume_unique=True)
         if len(beyond) == 0 or outer <= np.finfo(float).eps * np.abs(diagonal).max():
-            c = np.zeros(n)
+            c = np.zeros(len(diagonal))
             c[work] = centre
             return float(np.sqrt(outer)), c
         # points that hold the ball stay; the square radius grows every round, so no set comes back

@@ -13,6 +13,7 @@ import numpy as np
 
 from .active import finish
 from .dual import Dual, build, matrix, measure, problem, product, warn
+from .qp import solve_qp
 from .steps import lean
 
 EXACT = 400  # rows; beyond, a system of all free rows costs more than the steps that it saves
@@ -125,7 +126,6 @@ def settle(K: np.ndarray, s, p, u, beta) -> np.ndarray:
 
     Of points whose objectives differ by rounding alone, that with the least violation is taken.
     """
-    from .qp import solve_qp
 
     def judged(alpha):
         return measure(product(K, s * alpha), s, p, u, alpha), alpha

@@ -163,5 +163,5 @@ class State:
         """The Dual of what was reached, certified from v."""
         alpha = np.clip(self.s * self.beta, 0.0, self.u)  # a step may round past a bound
         c = measure(self.s * self.p - self.v, self.s, self.p, self.u, alpha)
-        numbers = c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation
-        return Dual(alpha, *numbers, self.steps, bool(c.kkt_violation <= tol), self.p, self.u)
+        how = dict(n_iter=self.steps, converged=bool(c.kkt_violation <= tol), linear=self.p, upper=self.u)
+        return Dual(alpha, **vars(c), **how)
