@@ -148,10 +148,10 @@ class Rows:
 
     def __init__(self, X: np.ndarray, kernel: Kernel, dtype=np.float64):
         self.kernel, self.dtype, X = kernel, np.dtype(dtype), np.asarray(X)
-        self.index = np.arange(len(X)) if kernel.name == "precomputed" else None
-        self.plain = self.index is not None or callable(kernel.name)
+        self.given = X if kernel.name == "precomputed" else None  # its rows stand for themselves, by number
+        self.plain = self.given is not None or callable(kernel.name)
         self.mean = X.mean(axis=0, dtype=float) if kernel.name == "rbf" else None
-        self.left = self.right = self.place(X)
+        self.left = self.right = self.place(X) if self.given is None else np.arange(len(X))
         if kernel.name == "rbf":
             self.right = self.left.copy()
             self.right[:, -2:] = self.left[:, :-3:-1]
@@ -163,7 +163,7 @@ class Rows:
         """X prepared as the left factor of a block."""
         X = X.toarray() if issparse(X) else X
         if self.plain:
-            return X if self.index is not None else np.ascontiguousarray(X, float)
+            return np.ascontiguousarray(X, float)
         if self.kernel.name != "rbf":
             return np.ascontiguousarray(self.kernel.shrunk(X), self.dtype)
         Z = np.empty((len(X), X.shape[1] + 2))
@@ -179,23 +179,19 @@ class Rows:
 
     def block(self, i, j=slice(None), out: np.ndarray | None = None) -> np.ndarray:
         """Kernel of rows i (indices, a slice, or a prepared left factor) with rows j."""
-        if self.index is not None:
-            block = self.left[np.ix_(self.index[i], self.index[j])]
-        else:
-            left = i if isinstance(i, np.ndarray) and i.ndim == 2 else self.left[i]
-            if not self.plain:
-                return self.finish(np.matmul(left, self.right[j].T, out=out))
-            block = np.asarray(self.kernel(left, self.right[j]))
+        left, right = i if isinstance(i, np.ndarray) and i.ndim == 2 else self.left[i], self.right[j]
+        if not self.plain:
+            return self.finish(np.matmul(left, right.T, out=out))
+        block = self.kernel(left, right) if self.given is None else self.given[np.ix_(left, right)]
         if out is None:
             return block.astype(self.dtype, copy=False)
         out[...] = block
         return out
 
-    def squares(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Kernel matrices (n, w, w) of the rows[t] (n, w), perhaps in `out`."""
+    def squares(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Kernel matrices of the rows[t] (n, w), written to `out` (n, w, w)."""
         if not self.plain:
             return self.finish(np.matmul(self.left[rows], self.right[rows].transpose(0, 2, 1), out=out))
-        out = np.empty((*rows.shape, rows.shape[1]), self.dtype) if out is None else out
         for part, K in zip(rows, out, strict=True):
             self.block(part, part, out=K)
         return out
@@ -219,8 +215,7 @@ class Rows:
                 if symmetric and down < across:
                     out[across : across + SIDE, down : down + SIDE] = part.T
 
-        for _ in each(strip, range(0, len(j), SIDE)):
-            pass
+        list(each(strip, range(0, len(j), SIDE)))
 
     def within(self, ids: np.ndarray, w: np.ndarray, each: Callable = map) -> np.ndarray:
         """K[ids, ids] @ w in float64, with half of the kernel computed; `each` as for `fill`."""
@@ -263,8 +258,8 @@ class Rows:
 
     def diagonal(self, rows=slice(None)) -> np.ndarray:
         """k(x, x) of the rows, in float64."""
-        if self.index is not None:
-            return self.left[self.index[rows], self.index[rows]].astype(float)
+        if self.given is not None:
+            return self.given[self.left[rows], self.left[rows]].astype(float)
         if callable(self.kernel.name):
             return np.array([self.block([k], [k]).item() for k in np.arange(len(self))[rows]])
         if self.kernel.name == "rbf":
@@ -284,7 +279,7 @@ class SparseRows(Rows):
     def __init__(self, X, kernel: Kernel, dtype=np.float64):
         if callable(kernel.name) or kernel.name == "precomputed":
             raise TypeError("sparse rows go with the kernels that are known by name, not with precomputed or callables")
-        self.kernel, self.dtype, self.index = kernel, np.dtype(np.float64), None
+        self.kernel, self.dtype, self.given = kernel, np.dtype(np.float64), None
         self.left = self.right = self.place(X)
         self.halves = 0.5 * squared(self.left)
 
@@ -313,9 +308,8 @@ def rows_of(X):
 
 def equal(A, B) -> bool:
     """Whether two sets of rows, dense or sparse, are the same."""
-    if issparse(A) != issparse(B) or A.shape != B.shape:
-        return False
-    return (A != B).nnz == 0 if issparse(A) else np.array_equal(A, B)
+    same = issparse(A) == issparse(B) and A.shape == B.shape
+    return same and ((A != B).nnz == 0 if issparse(A) else np.array_equal(A, B))
 
 
 def single_is_safe(X: np.ndarray, kernel: Kernel) -> bool:

@@ -103,14 +103,7 @@ class Lean:
         self.farthest = float(squares.max(initial=0.0))
         self.flat, self.steep, self.root = slopes(bank.coef, squares, Z.shape[1])
         self.machines: list[tuple | None] = [None] * len(self.bias)  # those asked before
-        self.unknown, self.shared = np.full(len(bank.support), np.nan), {}
-
-    def together(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The support vectors that these machines share, and their coefficients, a row a machine."""
-        first = int(machines[0])
-        if first not in self.shared:
-            self.shared[first] = self.machine(first)[0], np.stack([self.machine(int(t))[1] for t in machines])
-        return self.shared[first]
+        self.unknown, self.shared = np.full(len(bank.support), np.nan), {}  # kernel values; what whole glances share
 
     def machine(self, t: int) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """Support vectors, coefficients, bias and rounding of machine t."""
@@ -131,10 +124,6 @@ class Lean:
         power = kernel.degree if kernel.name == "poly" else 1
         largest = (gamma * np.sqrt(float(z.dot(z)) * self.farthest) + more) ** power
         return z, 16.0 * self.root * power * max(largest, 1.0)
-
-    def values(self, z: np.ndarray, rows=slice(None)) -> np.ndarray:
-        """Kernel values of support vectors with the prepared row z."""
-        return self.rows.finish(self.rows.right[rows].dot(z))
 
 
 class Walker:
@@ -163,19 +152,22 @@ class Walker:
         k = self.k.take(own)
         missing = k != k
         if missing.any():
-            new = own[missing]
-            self.k[new] = self.lean.values(self.z, new)
+            new, rows = own[missing], self.lean.rows
+            self.k[new] = rows.finish(rows.right[new].dot(self.z))
             k = self.k.take(own)
         return k
 
     def ask_some(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute f_t(x) of machines over the same support vectors; with each a bound of its rounding."""
-        lean = self.lean
-        own, beta = lean.together(machines)
+        lean, first = self.lean, int(machines[0])
+        if first not in lean.shared:
+            lean.shared[first] = lean.machine(first)[0], np.stack([lean.machine(int(t))[1] for t in machines])
+        own, beta = lean.shared[first]
         f = beta @ self.values(own) + lean.bias[machines]
         return f, lean.unit * (lean.steep[machines] + lean.flat[machines] * self.error)
 
     def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
         """Compute every f_t(x); with each a bound of its rounding."""
-        lean, self.k = self.lean, self.lean.values(self.z)
+        lean = self.lean
+        self.k = lean.rows.finish(lean.rows.right.dot(self.z))
         return lean.coef @ self.k + lean.bias, lean.unit * (lean.steep + lean.flat * self.error)

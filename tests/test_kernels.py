@@ -105,10 +105,11 @@ def test_gamma_is_resolved_as_in_scikit_learn():
 def test_squares_are_blocks(name):
     kernel, rows = KERNELS[name][0], np.array([[0, 3, 5], [7, 7, 1]])
     expected = [kernel(X[part], X[part]) for part in rows]
-    assert np.allclose(Rows(X, kernel).squares(rows), expected, rtol=1e-12, atol=1e-14)
+    out = np.empty((2, 3, 3))
+    assert np.allclose(Rows(X, kernel).squares(rows, out), expected, rtol=1e-12, atol=1e-14)
     assert np.allclose(kernel.square(X, rows[0]), expected[0], rtol=1e-12, atol=1e-14)
     K = kernel(X, X)
-    assert (Rows(K, Kernel("precomputed")).squares(rows) == [K[np.ix_(part, part)] for part in rows]).all()
+    assert (Rows(K, Kernel("precomputed")).squares(rows, out) == [K[np.ix_(part, part)] for part in rows]).all()
 
 
 def blas_threads():
@@ -181,7 +182,8 @@ def test_sparse_rows_give_the_blocks_of_dense_ones(name):
         np.allclose(rows.diagonal(), np.diagonal(dense)) and (rows.block(i, j) == rows.block(np.arange(40), j)[i]).all()
     )
     assert np.allclose(rows.under(rows.place(thin[:9]), slice(0, 40)), dense[:, :9], atol=1e-12)
-    assert np.allclose(rows.squares(np.array([i, i + 1])), [dense[np.ix_(k, k)] for k in (i, i + 1)], atol=1e-12)
+    squares = rows.squares(np.array([i, i + 1]), np.empty((2, 3, 3)))
+    assert np.allclose(squares, [dense[np.ix_(k, k)] for k in (i, i + 1)], atol=1e-12)
     assert np.allclose(kernel(csr_matrix(thin), thin), dense, atol=1e-12)
     wide = replace(kernel, widths=(1.0, 2.0, 0.5, 3.0, 1.5))
     assert np.allclose(wide(csr_matrix(thin), csr_matrix(thin)), wide(thin, thin), atol=1e-12)
