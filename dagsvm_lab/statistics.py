@@ -138,7 +138,8 @@ def slope_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0
     >>> [round(v, 3) for v in slope_interval([1, 2, 4, 8], [3, 12, 48, 192])]
     [2.0, 2.0, 2.0]
     """
-    a, b = (log - log.mean() for log in (np.log(np.asarray(list(v), float)) for v in (x, y)))
+    a, b = np.log(np.asarray(list(x), float)), np.log(np.asarray(list(y), float))
+    a, b = a - a.mean(), b - b.mean()
     g, free = float(a @ b / (a @ a)), len(a) - 2
     if free < 1:
         return g, -np.inf, np.inf
