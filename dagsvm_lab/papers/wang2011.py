@@ -74,7 +74,6 @@ def saved(t: Tables, other: str) -> Outcome:
 
 # fmt: off
 # the tables, cell by cell
-
 COUNTS, ACCURACIES = dict.fromkeys(SYSTEMS, ("count",)), dict.fromkeys(SYSTEMS, ("accuracy", TESTS))
 RULES = {2: ACCURACIES, 3: COUNTS, 4: dict.fromkeys(TREES, ("count",))}
 FITTED = {2: SYSTEMS, 3: tuple(s for s in SYSTEMS if s not in TREES), 4: TREES}  # what "as inferred" was fitted to
@@ -96,8 +95,6 @@ wang.cells("wang-table5", place="Table 5", published="wang2011_table5", table="t
 
 
 # sections 1 and 2
-
-
 says("pairs", "Section 1", "One-against-one holds n(n-1)/2 machines, one-against-all n.", kind="definition",
      body=on("table4", lambda m: bool(m.eval("ppsvm_oao == svm_oao and ppsvm_oaa == svm_oaa and "
                                              "svm_oao == svm_oaa * (svm_oaa - 1) / 2").all())))
@@ -122,8 +119,6 @@ says("noise-chosen", "Section 2", "With flipped labels posterior machines are mo
 
 
 # section 3
-
-
 def _eq3_root(t: Tables) -> pd.Series:
     part = t["layer_errors"].query("system == 'btppsvm'").groupby("dataset")["error_pct"]
     total = lambda e: 1 - np.prod(1 - e / 100)  # noqa: E731
@@ -172,8 +167,6 @@ says("band-accuracy", "Section 3.2", "A larger threshold brings no significant g
 
 
 # section 4
-
-
 def _second(t: Tables) -> bool:
     a = by_set(t, "table2").mean()
     return bool(a.ppsvm_oao > a.btppsvm and (a.btppsvm >= a.drop(["btppsvm", "ppsvm_oao"]) - 0.005).all())

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, starmap
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from scipy.spatial.distance import squareform
 
 from ..graphs import DecisionGraph
@@ -30,8 +29,8 @@ class Surface:
     accuracy: np.ndarray
 
 
-def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3, progress=iter) -> Surface:
-    """Measure the Surface of a split; `progress` wraps the loop over pairs."""
+def surface(split: Split, gammas, Cs=GRID_C, tol: float = 1e-3, each=starmap) -> Surface:
+    """Measure the Surface of a split; `each(function, pairs)` computes the function of all pairs."""
     est = AdaptiveDAGSVC(Cs=Cs, random_state=split.seed, tol=tol)
 
     def of_pair(i: int, j: int) -> tuple[list, list]:
@@ -41,8 +40,7 @@ def surface(split: Split, gammas, Cs=GRID_C, n_jobs: int = 1, tol: float = 1e-3,
         distances = [dbtc(k, X[y == 0], X[y == 1]) for k in kernels]
         return distances, est._validation_curves(X, y, kernels)[1]
 
-    pairs = zip(*np.triu_indices(split.y.max() + 1, 1), strict=True)
-    found = progress(Parallel(n_jobs, return_as="generator")(delayed(of_pair)(*pair) for pair in pairs))
+    found = each(of_pair, zip(*np.triu_indices(split.y.max() + 1, 1), strict=True))
     return Surface(np.asarray(gammas), np.asarray(Cs), *(np.array(part) for part in zip(*found, strict=True)))
 
 
@@ -101,7 +99,10 @@ def search(split: Split, found: Surface, seed: int = 0, progress=iter) -> pd.Dat
     """
     n, y = len(split.class_names), split.y_test
     pairs, (first, second) = np.arange(len(found.dbtc)), np.triu_indices(n, 1)
-    outputs, orders, sizes = _outputs(split, found), lists(n, seed), np.bincount(split.y)
+    orders, sizes, code = lists(n, seed), np.bincount(split.y), pair_code(n)
+    tiled, tiled_C = np.tile(code, (len(found.Cs), 1)), np.repeat(found.Cs, len(code))  # one bank for all C
+    banks = (train(split.X, split.y, tiled, Kernel("rbf", g), tiled_C, tol=1e-4) for g in found.gammas)
+    outputs = np.array([bank.decision(split.X_test).reshape(len(y), len(found.Cs), len(code)) for bank in banks])
     groups = [split.X[split.y == c] for c in range(n)]
     within = np.array([[Kernel("rbf", g)(X, X).mean() for X in groups] for g in found.gammas])
     inside = within[:, first] + within[:, second]
@@ -126,11 +127,3 @@ def search(split: Split, found: Surface, seed: int = 0, progress=iter) -> pd.Dat
     out = out.assign(spread=out.best - out.worst, gain=out.adaptive - out.best)
     out["distance"] = sum((out[c] - goal).abs() for c, goal in GOAL.items())
     return out.sort_values("distance", kind="stable", ignore_index=True)
-
-
-def _outputs(split: Split, found: Surface) -> np.ndarray:
-    """Machine outputs (gamma, test row, C, pair): all machines of one gamma are one bank."""
-    code, Cs = pair_code(len(split.class_names)), found.Cs
-    tiled, C = np.tile(code, (len(Cs), 1)), np.repeat(Cs, len(code))
-    banks = (train(split.X, split.y, tiled, Kernel("rbf", g), C, tol=1e-4) for g in found.gammas)
-    return np.array([b.decision(split.X_test).reshape(len(split.X_test), len(Cs), len(code)) for b in banks])

@@ -17,14 +17,21 @@ def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.
     each node's machine; `path` holds the machine outputs of one row, whose way through the graph is drawn in colour.
     """
     names = [str(c) for c in (names if names is not None else range(graph.n_classes))]
-    place, text = layout(graph), _texts(graph, names, code)
+
+    def sides(t: int) -> str:
+        if code is None:
+            return f"machine {t}"
+        return " vs ".join(",".join(names[c] for c in np.flatnonzero(code[t] == side)) for side in (1, -1))
+
+    place = layout(graph)
     on_way = way(graph, path) if path is not None else []
     edges(graph, ax, place, on_way)
     for k in range(graph.n_nodes):
         leaf = graph.machine[k] < 0
         box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
         box |= dict(ec=RED, lw=1.6) if k in on_way else dict(ec="0.4", lw=0.8)
-        ax.text(*place[k], text[k], ha="center", va="center", fontsize=size, zorder=3, bbox=box)
+        text = names[graph.label[k]] if leaf else sides(graph.machine[k])
+        ax.text(*place[k], text, ha="center", va="center", fontsize=size, zorder=3, bbox=box)
         if not leaf:
             left = " ".join(names[c] for c in np.flatnonzero(graph.possible[k]))
             under = dict(xytext=(0, -1.35 * size), textcoords="offset points", ha="center", va="top")
@@ -64,14 +71,3 @@ def layout(graph: DecisionGraph) -> np.ndarray:
                 for child, side in ((graph.left[k], -0.5), (graph.right[k], 0.5)):
                     wish[child] = x + side if wish[child] == 0 else (wish[child] + x + side) / 2
     return place
-
-
-def _texts(graph: DecisionGraph, names: list[str], code: np.ndarray | None) -> list[str]:
-    """What is written at each node: the class of a leaf, the two sides of a machine."""
-
-    def sides(t: int) -> str:
-        if code is None:
-            return f"machine {t}"
-        return " vs ".join(",".join(names[c] for c in np.flatnonzero(code[t] == sign)) for sign in (1, -1))
-
-    return [sides(t) if t >= 0 else names[c] for t, c in zip(graph.machine, graph.label, strict=True)]

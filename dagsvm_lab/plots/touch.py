@@ -33,24 +33,20 @@ def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dic
     told, ranges = {}, {}
     for name, est in systems.items():
         bank = est.machines_
+        sides = ["|".join(",".join(map(str, np.flatnonzero(code == s))) for s in (1, -1)) for code in bank.code]
         followed = [_follow(est, row) for row in np.asarray(X, float)]
         told[name] = {"machines": len(bank.code), "rows": followed}
-        met = sorted({step["machine"] for row in followed for step in row["steps"]})
+        steps = [step for row in followed for step in row["steps"]]
+        met = sorted({step["machine"] for step in steps})
         f = bank.decision(np.asarray(X_train, float), machines=np.array(met))
-        for k, machine in enumerate(met):
-            limits = [np.quantile(f[codes == c, k], [0.05, 0.95]).round(3).tolist() for c in range(len(classes))]
-            ranges[_sides(bank.code[machine])] = limits
-        for row in followed:
-            for step in row["steps"]:
-                step["machine"] = _sides(bank.code[step["machine"]])
+        for k, t in enumerate(met):
+            limits = (np.quantile(f[codes == c, k], [0.05, 0.95]) for c in range(len(classes)))
+            ranges[sides[t]] = [pair.round(3).tolist() for pair in limits]
+        for step in steps:
+            step["machine"] = sides[step["machine"]]
     rows = [{"x": np.asarray(x).round(3).tolist(), "truth": label} for x, label in
             zip(X if shown is None else shown, np.asarray(y).tolist(), strict=True)]  # fmt: skip
     return {"classes": classes, "rows": rows, "systems": told, "ranges": ranges}
-
-
-def _sides(code: np.ndarray) -> str:
-    """Name a machine by the classes of its two sides, as indices."""
-    return "|".join(",".join(map(str, np.flatnonzero(code == side))) for side in (1, -1))
 
 
 def _follow(est, x: np.ndarray) -> dict:
@@ -83,11 +79,8 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
     first = max(systems.values(), key=lambda est: len(est.machines_.code))
     bank, n = first.machines_, len(first.classes_)
     place = {tuple(code): t for t, code in enumerate(pair_code(n).tolist())}
-    machines: list = [None] * len(place)
-    for t, code in enumerate(bank.code.tolist()):
-        row = bank.coef[t]
-        machines[place[tuple(code)]] = {"sv": row.indices.tolist(), "beta": row.data.round(6).tolist(),
-                                        "bias": round(float(bank.bias[t]), 6)}  # fmt: skip
+    machines = [{"sv": row.indices.tolist(), "beta": row.data.round(6).tolist(), "bias": round(float(bias), 6)}
+                for row, bias in zip(bank.coef, bank.bias, strict=True)]  # fmt: skip
     graphs, sets = {}, {}
     for name, est in systems.items():
         own = [place[tuple(code)] for code in est.machines_.code.tolist()]
