@@ -7,8 +7,7 @@ from ..report.claims import NotRecordedError, Tables
 
 
 def _vacuous(t: Tables) -> str:
-    rows = t["promises"].dropna(subset=["value"])
-    wide = 100 * rows.pivot_table("value", "dataset", "promise")
+    wide = 100 * t["promises"].dropna(subset=["value"]).pivot_table("value", "dataset", "promise")
     bound, held = wide["Theorem 1, this graph"].min(), wide["held-out, binomial"]
     kept = int((wide["true error (test rows)"] <= held).sum())
     return (

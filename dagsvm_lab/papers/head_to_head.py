@@ -18,12 +18,11 @@ COSTS = ["kernel_evaluations", "support_vectors", "binary_decisions"]
 def ground(name: str, rows: int, seed: int = 0, own: bool = True) -> Split:
     """The set's own split (halves by class where it has none, or with own=False), of at most `rows` and TEST rows."""
     d = load(name)
-    X, y = d.X, d.y
-    if np.isnan(X).any():
-        X, y = X[whole := ~np.isnan(X).any(axis=1)], y[whole]
     if own and d.X_test is not None:
         parts = [(d.X_train, d.y_train), (d.X_test, d.y_test)]
     else:
+        whole = ~np.isnan(d.X).any(axis=1)
+        X, y = d.X[whole], d.y[whole]
         parts = [(X[half], y[half]) for half in stratified_split(y, 0.5, seed)]
     kept = [stratified_split(y, min(1, n / len(y)), seed)[0] for (_, y), n in zip(parts, (rows, TEST), strict=True)]
     (X, y), (X_test, y_test) = ((X[k].astype(float), y[k]) for (X, y), k in zip(parts, kept, strict=True))
@@ -74,8 +73,7 @@ def compare(g: Split, chosen: Mapping[str, tuple]) -> tuple[pd.DataFrame, dict[s
         _, seconds = timed(lambda: est.fit_over(trained, g.X, g.y) if trained else est.fit(g.X, g.y))  # noqa: B023
         if bank is None:  # LIBSVM asks every pair, and keeps no count
             labels, test = timed(lambda: est.predict(g.X_test))  # noqa: B023
-            n, coefficients = len(est.classes_), np.count_nonzero(est.dual_coef_)
-            machines = n * (n - 1) // 2
+            machines, coefficients = len(est.intercept_), np.count_nonzero(est.dual_coef_)
             cost, size = [len(est.support_), coefficients, machines], est.support_vectors_.size + coefficients
         else:
             banks.setdefault(bank, (est.machines_, seconds))

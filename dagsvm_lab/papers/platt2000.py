@@ -117,16 +117,10 @@ states("platt-theorem2", "Theorem 2", "For one class the j-nodes' margins suffic
        lambda t: bool((t["classes"]["share"].dropna() < 1).all()), kind="definition")
 
 # ---------------------------------------------------------------- section 4
-def over_m(t: Tables, solver: str) -> tuple[float, float, float]:
-    """Exponent of one machine's work over its rows, with limits."""
-    rows = t["scaling"].query("solver == @solver and kind == 'machine'")
-    return slope_interval(rows["m"], rows["work"])
-
-
-def over_n(t: Tables, solver: str, kind: str, ideal=lambda n: 1.0) -> tuple[float, float, float]:
-    """Exponent over N of a system's work divided by what an equation gives it, with limits."""
+def grows(t: Tables, solver: str, kind: str, column: str, ideal=lambda n: 1.0) -> tuple[float, float, float]:
+    """Exponent over a column, with limits, of machines' or systems' work divided by what an equation gives them."""
     rows = t["scaling"].query("solver == @solver and kind == @kind")
-    return slope_interval(rows["n_classes"], rows["work"] / ideal(rows["n_classes"]))
+    return slope_interval(rows[column], rows["work"] / ideal(rows["n_classes"]))
 
 
 def exponent(published: float, measured: float, low: float, high: float) -> Outcome:
@@ -150,14 +144,14 @@ states("platt-order", "section 4", "Re-ordering the list does not change accurac
        lambda t: t["orders"].query("kind == 'random'").groupby("dataset", sort=False)["significant"].agg(
            lambda s: binomial_interval(int(s.sum()), len(s))[0] <= 5).astype(bool))
 two_solvers("platt-superlinear", "section 4", "Training scales more than linearly with m (exponent less 1)",
-            lambda t, s: three(*(x - 1 for x in over_m(t, s))))
+            lambda t, s: three(*(x - 1 for x in grows(t, s, "machine", "m"))))
 two_solvers("platt-exponent", "section 4", "Training time is c m^gamma with gamma about 2",
-            lambda t, s: exponent(2.0, *over_m(t, s)), published=2.0)
+            lambda t, s: exponent(2.0, *grows(t, s, "machine", "m")), published=2.0)
 two_solvers("platt-time-rest", "Eq. 1", "1-v-r training grows linearly with N (its exponent)",
-            lambda t, s: exponent(1.0, *over_n(t, s, "1-v-r")), published=1.0)
+            lambda t, s: exponent(1.0, *grows(t, s, "1-v-r", "n_classes")), published=1.0)
 two_solvers("platt-time-pairs", "Eq. 2", "All 1-v-1 machines take c N(N-1)/2 (2m/N)^2: over that, nothing depends on N "
             "(exponent within .25 of 0)",
-            lambda t, s: abs(over_n(t, s, "1-v-1", lambda n: 2 * (n - 1) / n)[0]) <= 0.25)
+            lambda t, s: abs(grows(t, s, "1-v-1", "n_classes", lambda n: 2 * (n - 1) / n)[0]) <= 0.25)
 two_solvers("platt-time-twice", "section 4", "All 1-v-1 machines take only twice the time of a single 1-v-r machine "
             "(exactly 2(N-1)/N: at most 2)", twice, published=2.0, rule=("count", 0.15, 0.3))
 

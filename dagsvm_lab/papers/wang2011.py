@@ -15,11 +15,10 @@ from ..report.claims import INFERRED, Outcome, Paper, Tables
 from ..statistics import slope_interval
 from .common import mean_above, more_often, most
 
+wang = Paper("03_wang2011", "Wang, Zheng, Zhou 2011")
 SYSTEMS = ("svm_oao", "svm_oaa", "svm_cbts", "ppsvm_oao", "ppsvm_oaa", "btppsvm")
 TREES = ("svm_cbts", "btppsvm")
 TESTS = {"letter": 5000, "optdigit": 1797, "pendigit": 3498, "mnist": 10000}
-
-wang = Paper("03_wang2011", "Wang, Zheng, Zhou 2011")
 
 
 def says(id: str, *about, **more) -> None:

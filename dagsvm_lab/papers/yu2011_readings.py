@@ -1,8 +1,8 @@
 """How Yu et al.'s recipe may be read: surfaces over (gamma, C) for every pair, and the search for Vowel's numbers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product, starmap
+from itertools import combinations, product, starmap
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,8 +19,7 @@ GRID_C = 2.0 ** np.arange(-5, 16, 2)
 GOAL = {"best": 284, "worst": 283, "adaptive": 291}  # Vowel in Table 2, right answers of 462
 
 
-@dataclass(frozen=True, eq=False)
-class Surface:
+class Surface(NamedTuple):
     """DBTC[pair, gamma] and ten-fold validation accuracy[pair, gamma, C] of every pair of a split."""
 
     gammas: np.ndarray
@@ -37,8 +36,7 @@ def surface(split: Split, gammas, Cs=GRID_C, tol: float = 1e-3, each=starmap) ->
         rows = (split.y == i) | (split.y == j)
         X, y = split.X[rows], (split.y[rows] == j).astype(int)
         kernels = [Kernel("rbf", g) for g in gammas]
-        distances = [dbtc(k, X[y == 0], X[y == 1]) for k in kernels]
-        return distances, est._validation_curves(X, y, kernels)[1]
+        return [dbtc(k, X[y == 0], X[y == 1]) for k in kernels], est._validation_curves(X, y, kernels)[1]
 
     found = each(of_pair, zip(*np.triu_indices(split.y.max() + 1, 1), strict=True))
     return Surface(np.asarray(gammas), np.asarray(Cs), *(np.array(part) for part in zip(*found, strict=True)))
@@ -51,9 +49,7 @@ def any_pair_graph(separability: np.ndarray) -> DecisionGraph:
     def rule(left: frozenset) -> tuple:
         if len(left) == 1:
             return "leaf", *left
-        rows = sorted(left)
-        table = np.where(np.tri(len(rows), dtype=bool), -np.inf, separability[np.ix_(rows, rows)])
-        i, j = (rows[k] for k in np.unravel_index(table.argmax(), table.shape))
+        i, j = max(combinations(sorted(left), 2), key=lambda pair: separability[pair])
         return "node", pair_index(i, j, n), left - {i}, left - {j}
 
     return DecisionGraph(frozenset(range(n)), rule, lambda left: left, n_classes=n, n_machines=n * (n - 1) // 2)
@@ -108,6 +104,7 @@ def search(split: Split, found: Surface, seed: int = 0, progress=iter) -> pd.Dat
     inside = within[:, first] + within[:, second]
     printed = sizes[first] * within[:, first] + sizes[second] * within[:, second] - (inside - found.dbtc.T)
     shared, rows = found.dbtc[:, found.dbtc.sum(axis=0).argmax()], []
+    graphs = {"survivor": adaptive_graph, "any": any_pair_graph}
     for gamma, C, a, b in progress(list(choices(found))):
         f = outputs[a, :, b, pairs].T
         open_ = unsettled(f, n)
@@ -115,15 +112,12 @@ def search(split: Split, found: Surface, seed: int = 0, progress=iter) -> pd.Dat
         hits = settled + (answers(f[open_], orders) == y[open_]).sum(axis=1)
         own = found.dbtc[pairs, a]
         measures = {"own": own, "shared": shared, "printed": printed[a, pairs], "fisher": own / (2 - inside[a, pairs])}
-        for (measure, values), (step, make) in product(
-            measures.items(), {"survivor": adaptive_graph, "any": any_pair_graph}.items()
-        ):
+        for (measure, values), (step, make) in product(measures.items(), graphs.items()):
             right = settled + int((make(squareform(values)).run(f[open_])[0] == y[open_]).sum())
             twenty = hits[:20]
             rows.append((gamma, C, measure, step, twenty.max(), twenty.min(), twenty.mean(), right,
                          round((hits < right).mean() ** 20, 4), int(open_.sum())))  # fmt: skip
     columns = ["gamma", "C", "measure", "next", "best", "worst", "mean", "adaptive", "ahead", "unsettled"]
-    out = pd.DataFrame(rows, columns=columns)
-    out = out.assign(spread=out.best - out.worst, gain=out.adaptive - out.best)
+    out = pd.DataFrame(rows, columns=columns).eval("spread = best - worst\ngain = adaptive - best")
     out["distance"] = sum((out[c] - goal).abs() for c, goal in GOAL.items())
     return out.sort_values("distance", kind="stable", ignore_index=True)

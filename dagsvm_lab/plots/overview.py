@@ -12,22 +12,14 @@ COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": R
 MARKERS = dict(zip(COLOURS, "svo^DPX+*", strict=True))
 
 
-class Names(dict):
-    """What systems are called in figures; one that has no entry is called by its key."""
-
-    def __missing__(self, key: str) -> str:
-        return key
-
-
-NAMES = Names({
+NAMES = {  # what systems are called in figures; others are called by their key
     "1-v-r": "one-vs-rest", "max-wins": "Max Wins", "and-gate": "AND gate", "dagsvm": "DAG", "adaptive": "adaptive DAG",
     "conformal": "conformal DAG", "conformal ranges": "ranges alone",
     "bts": "BTS", "c-bts": "c-BTS", "btppsvm": "BTPPSVM", "dcsvm 0%": "DCSVM 0%", "dcsvm 2%": "DCSVM 2%",
     "dcsvm 5%": "DCSVM 5%", "posterior ovo": "posterior 1-v-1", "posterior ovr": "posterior 1-v-r",
     "ecoc dense": "ECOC dense", "ecoc sparse": "ECOC sparse", "crammer-singer": "Crammer-Singer",
     "weston-watkins": "Weston-Watkins", "libsvm": "LIBSVM",
-})  # fmt: skip
-NAMES |= {f"ta type {k}": f"T-A type {k}" for k in range(1, 5)}
+} | {f"ta type {k}": f"T-A type {k}" for k in range(1, 5)}  # fmt: skip
 AXES = {"kernel_evaluations": "kernel evaluations a row", "binary_decisions": "decisions a row",
         "size_kparameters": "size (thousand parameters)", "train_s": "seconds to train"}  # fmt: skip
 
@@ -43,7 +35,7 @@ def cloud(ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, s
     ax.set(xlabel=AXES[cost], ylabel="accuracy (%)")
     named = table if every else table[best]
     ax.figure.draw_without_rendering()  # settles the layout, which the labels' places depend on
-    label(ax, table[[cost, height]].to_numpy(), named[[cost, height]].to_numpy(), named["system"].map(NAMES), size)
+    label(ax, table[[cost, height]].to_numpy(), named[[cost, height]].to_numpy(), named["system"].replace(NAMES), size)
 
 
 def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> None:
