@@ -316,9 +316,8 @@ def test_a_plan_for_more_classes_than_a_word_has_bits():
     uses = rng.random((len(i), 200)) < 0.05
     plan = Plan(ranges(f, codes, np.ones(n, dtype=bool)), 8.0, f[::5], codes[::5], uses, {})
     rows = np.array([0, 333, 655])
-    ends = plan.walk(
-        rows, lambda rows, t: plan.strikes(f[rows, t], plan.edges[:, t]), [plan.start(np.ones(n, dtype=bool), 0)] * 3
-    )
+    root = plan.start(np.ones(n, dtype=bool), 0)
+    ends = plan.walk(rows, lambda rows, t: plan.strikes(f[rows, t], plan.edges[:, t]), [root], np.zeros(3, int))
     labels, paths, _ = plan.graph([]).run(f[rows])
     assert [plan.members(s) for s in ends] == [[k] for k in labels] == [[c] for c in codes[rows]]
     assert [list(s[1]) for s in ends] == [sorted(paths[[k]].indices) for k in range(3)]

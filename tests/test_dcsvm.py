@@ -110,3 +110,14 @@ def test_dcsvm_halves_as_in_proposition_2(k):
     share = np.where(np.abs(np.arange(k) - i[:, None]) == np.abs(np.arange(k) - j[:, None]), 1.0, nearer)
     graph = dcsvm_graph(np.stack([share, 1 - share], axis=2), 0.0, "balance").grow()
     assert graph.depth().max() == int(np.ceil(np.log2(k))) and len(code) == len(share)
+
+
+def test_a_graph_that_outgrows_its_limit_starts_anew():
+    X, y = load_digits(return_X_y=True)
+    est = DCSVC(threshold=0.05).fit(X[:300], y[:300])
+    want = est.predict(X)
+    for rows in (slice(None), slice(1)):
+        small = est.graph_ = est._make_graph()
+        small.max_nodes = 3
+        np.testing.assert_array_equal(est.predict(X[rows]), want[rows])
+        assert est.graph_ is not small

@@ -94,8 +94,6 @@ def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
 class AdaptiveDAGSVC(BankClassifier):
     """A DAG whose next test is always the most separable pair left; C and gamma may differ from pair to pair.
 
-    `decision_function` gives path margins: see `DecisionGraph.run`.
-
     Parameters
     ----------
     C : float or array-like of shape (n_classes, n_classes), default=1.0

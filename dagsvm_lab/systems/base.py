@@ -83,13 +83,12 @@ class BankClassifier(KernelClassifier):
 
     def _train(self, sample: Sample, code: np.ndarray, **special) -> Bank:
         """The machines of `code`, trained on `sample`."""
-        C = special.pop("C", sample.C)
-        return self._train_grid(sample, code, [sample.kernel], [C], **special)[0][0]
+        return self._train_grid(sample, code, [sample.kernel], [special.pop("C", sample.C)], **special)[0][0]
 
     def _train_grid(self, sample: Sample, code: np.ndarray, grid: list, Cs: list, **special) -> list[list[Bank]]:
         """The machines of `code`, trained on `sample`, for every kernel of `grid` and every C, which rise."""
-        settings = self._settings(SETTINGS) | {"weight": sample.weight}
-        return train_grid(sample.X, sample.codes, code, grid, Cs, **(settings | special))
+        settings = self._settings(SETTINGS)
+        return train_grid(sample.X, sample.codes, code, grid, Cs, weight=sample.weight, **settings, **special)
 
     def _mismatch(self, sample: Sample, bank: Bank, code: np.ndarray) -> str | None:
         """Why `bank` is not what this system would ask, or was not trained on these rows; None if all is well."""
@@ -140,11 +139,22 @@ class BankClassifier(KernelClassifier):
         return sample.outputs(by_sign) if sample.outputs else self.machines_.decision(sample.X, n_jobs=self.n_jobs)
 
     def _each(self, ask: Callable, X: np.ndarray) -> list:
-        """What `ask` says of the machines' outputs for the rows of X, a batch at a time."""
+        """What `ask` says of the machines' outputs for the rows of X, a batch at a time.
+
+        A graph that outgrows its limit of nodes is left to the calls that still read it; a new one takes half the rows.
+        """
         bank = self._asked
         batch = max(bank.height, CELLS // len(bank.code))
-        starts = range(0, X.shape[0], batch)
-        return [ask(bank.decision(X[k : k + batch], n_jobs=self.n_jobs)) for k in starts]
+
+        def parts(f: np.ndarray) -> list:
+            try:
+                return [ask(f)]
+            except GraphTooLarge:
+                self.graph_ = self._make_graph()
+                return [ask(f)] if len(f) == 1 else [part for half in np.array_split(f, 2) for part in parts(half)]
+
+        outputs = (bank.decision(X[k : k + batch], n_jobs=self.n_jobs) for k in range(0, X.shape[0], batch))
+        return [part for f in outputs for part in parts(f)]
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:

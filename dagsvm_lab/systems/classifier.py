@@ -186,9 +186,8 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
                 raise ValueError("rows with a positive sample weight are of one class or none; two classes are needed")
         if self.class_weight is not None:
             of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y, sample_weight=repeats)
-        if bank is None:
-            return Sample(X, codes, self._kernel(X, repeats), repeats, of_class, self.C)
-        return Sample(X, codes, bank.kernel, repeats, of_class, bank.C, bank)
+        kernel, C = (self._kernel(X, repeats), self.C) if bank is None else (bank.kernel, bank.C)
+        return Sample(X, codes, kernel, repeats, of_class, C, bank)
 
     def _kernel(self, X: np.ndarray, repeats: np.ndarray | None) -> Kernel:
         """The kernel to train with; gamma="scale" counts a row as often as its sample weight says."""
@@ -252,7 +251,8 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            The answer has the largest score; with two classes, the score of the second.
+            The answer has the largest score; with two classes, the score of the second. Scores of a `DecisionGraph`
+            are path margins: see its `run`.
         """
         scores = self._answer(self._rows(X))[2]
         return (scores[:, 1] - scores[:, 0]) / 2 if scores.shape[1] == 2 else scores

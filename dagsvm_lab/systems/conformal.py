@@ -28,7 +28,6 @@ k-th smallest of s(x_i, y_i) for k = ceil((1 - alpha)(n + 1)), infinite if k > n
     it is at most the k-th smallest of the others, which is q.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Annotated, ClassVar, Self
@@ -37,7 +36,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import _safe_split
 
-from ..graphs import DecisionGraph, Glance, GraphTooLarge, costs
+from ..graphs import DecisionGraph, Glance, costs
 from .base import BankClassifier, Sample
 from .ddag import ddag
 from .declared import Count
@@ -150,7 +149,7 @@ class ConformalDAGSVC(BankClassifier):
 
     def _choose_level(self, held: Held, pool: np.ndarray) -> bool:
         """Take the cheapest of the boldest graphs that lose no rows, if one is cheaper than the DDAG."""
-        n, starts = len(self.classes_), held.some(pool)
+        n, entering = len(self.classes_), held.some(pool)
         held = held.some(np.unique(np.linspace(0, len(held.f) - 1, max(300, JUDGED // n**2)).astype(int)))
         _, paths, _ = ddag(range(n), n).run(held.f)
         some, least = held.some(slice(None, None, 4)), costs(paths, self.machines_.coef).kernel_evaluations
@@ -165,7 +164,7 @@ class ConformalDAGSVC(BankClassifier):
         boldest = next(k for k, level in enumerate(LEVELS) if not too_bold(level))
         plan = self._plan(LEVELS[min(boldest + SAFER, len(LEVELS) - 1)])
         if 1 < self.lookahead and n <= MANY:
-            plan.compare(self.lookahead, starts.starts(plan))
+            plan.compare(self.lookahead, *entering.starts(plan))
         ends, right = held.walk(plan)
         if cheaper := plan.costs(ends).mean() < least.mean():
             self.level_, self._planned, self.calibration_ = plan.level, plan, np.sort(held.scores(plan, ends, right))
@@ -191,21 +190,6 @@ class ConformalDAGSVC(BankClassifier):
         places = len(bank.bias) + np.arange(n * len(bounds)).reshape(-1, n)
         plan = self.__dict__.pop("_planned", None) or self._plan(float(self.level_), self.settled_)
         return plan.graph([Glance(own, bound, known) for own, bound in zip(places, bounds, strict=True)])
-
-    def _each(self, ask: Callable, X: np.ndarray) -> list:
-        """As for every system, but a batch is halved where the graph outgrows its limit of nodes.
-
-        A graph that does is left to the calls that still read it, and grows anew for the next rows.
-        """
-
-        def parts(f: np.ndarray) -> list:
-            try:
-                return [ask(f)]
-            except GraphTooLarge:
-                self.graph_ = self._make_graph()
-                return [ask(f)] if len(f) == 1 else [part for half in np.array_split(f, 2) for part in parts(half)]
-
-        return [part for found in super()._each(parts, X) for part in found]
 
     def doubts(self, X) -> np.ndarray:
         """Score each class by how far out in its tails the outputs on each row's path lie.

@@ -66,8 +66,6 @@ def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGra
 class DCSVC(BankClassifier):
     """Divide and conquer: each step asks the machine that leaves fewest classes undecided, and drops what it rules out.
 
-    `decision_function` gives path margins: see `DecisionGraph.run`.
-
     Parameters
     ----------
     threshold : float, default=0.0

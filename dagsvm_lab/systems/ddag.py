@@ -56,8 +56,6 @@ def evaluate_list(f: np.ndarray, order: Sequence[int], n_classes: int) -> tuple[
 class DAGSVC(BankClassifier):
     """DAGSVM: two-class machines for all pairs, at the nodes of a DDAG. With kernel="linear", a Perceptron DDAG.
 
-    `decision_function` gives path margins: see `DecisionGraph.run`.
-
     Parameters
     ----------
     order : sequence of class labels or "random", default=None

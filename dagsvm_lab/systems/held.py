@@ -37,17 +37,17 @@ class Held:
         """Some of the rows."""
         return replace(self, **{name: value[rows] for name, value in vars(self).items() if name != "edges"})
 
-    def starts(self, plan: Plan) -> list[State]:
-        """Where each row enters the graph."""
+    def starts(self, plan: Plan) -> tuple[list[State], np.ndarray]:
+        """The states in which rows enter the graph, in the order of the rows, and each row's place among them."""
         both = np.column_stack([self.left, self.taken])
         _, first, place = np.unique(both, axis=0, return_index=True, return_inverse=True)
-        starts = [plan.start(self.left[k], int(self.taken[k])) for k in first]
-        return [starts[k] for k in place.ravel()]
+        order = np.argsort(first)
+        return [plan.start(self.left[k], int(self.taken[k])) for k in first[order]], np.argsort(order)[place.ravel()]
 
     def walk(self, plan: Plan) -> tuple[list[State], np.ndarray]:
         """Where each row ends, and which are answered right."""
         read = lambda rows, t: plan.strikes(self.f[rows, t], self.edges[:, self.part[rows], t])  # noqa: E731
-        ends = plan.walk(np.arange(len(self.f)), read, self.starts(plan))
+        ends = plan.walk(np.arange(len(self.f)), read, *self.starts(plan))
         return ends, np.array([plan.members(s)[0] for s in ends]) == self.codes
 
     def scores(self, plan: Plan, ends: list[State], right: np.ndarray) -> np.ndarray:

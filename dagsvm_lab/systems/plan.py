@@ -201,12 +201,9 @@ class Plan:
         known = {asked: np.bitwise_count(self.met(list(asked))).sum() for asked in {s[1] for s in states}}
         return np.array([known[s[1]] for s in states], dtype=int)
 
-    def walk(self, rows: np.ndarray, read, starts: list[State]) -> list[State]:
-        """The state in which each row ends, from its own start on; `read(rows, t)` is what their answers mean."""
-        index: dict[State, int] = {}
-        at, ends = np.array([index.setdefault(s, len(index)) for s in starts]), np.empty(len(rows), object)
-        states = list(index)
-        todo = np.arange(len(rows))
+    def walk(self, rows: np.ndarray, read, states: list[State], at: np.ndarray) -> list[State]:
+        """The state in which each row ends; row k starts at states[at[k]], `read(rows, t)` is what answers mean."""
+        ends, todo = np.empty(len(rows), object), np.arange(len(rows))
         while True:
             ask = np.array([self.ask(s) for s in states])
             for k in np.flatnonzero(ask[at] < 0).tolist():
@@ -217,20 +214,18 @@ class Plan:
             todo, at = todo[on], at[on]
             states, at = self.step(states, ask, at, read(rows[todo], ask[at]))
 
-    def compare(self, most: int, starts: list[State]) -> None:
+    def compare(self, most: int, states: list[State], at: np.ndarray) -> None:
         """Settle `chosen` where many rows are: of the best machines, the one whose greedy continuation costs least.
 
-        `starts` are the states in which the pool's rows enter the graph.
+        Row k of the pool enters the graph at states[at[k]].
         """
         read = lambda rows, t: tuple(part[..., t, rows] for part in self.read)  # noqa: E731
 
         def cost(state: State, t: int, rows: np.ndarray) -> tuple[int, int]:
             self.chosen[state] = t
-            return int(self.costs(self.walk(rows, read, [state] * len(rows))).sum()), t
+            return int(self.costs(self.walk(rows, read, [state], np.zeros(len(rows), int))).sum()), t
 
-        index: dict[State, int] = {}
-        at = np.array([index.setdefault(s, len(index)) for s in starts])
-        todo = [(state, np.flatnonzero(at == k)) for state, k in index.items()]
+        todo = [(state, np.flatnonzero(at == k)) for k, state in enumerate(states)]
         while todo:
             state, rows = todo.pop()
             if self.ask(state) < 0 or len(rows) < SHARE * len(self.pool):

@@ -197,8 +197,7 @@ def _fold(ests: list, X, y, fold: tuple, Cs: list, gammas: list) -> np.ndarray:
 
 
 class Grid:
-    """Machines of one coding matrix and one kernel, a bank for every value of C, and what they answer to two sets of
-    rows: those that they were trained on, and those that are held out."""
+    """Machines of one code and one kernel for every C, and what they answer to held-out rows and to their own."""
 
     def __init__(self, sample: Sample, banks: list[Bank], held: np.ndarray) -> None:
         self.sample, self.banks = sample, banks

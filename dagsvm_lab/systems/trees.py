@@ -68,8 +68,6 @@ class Tree:
 class BinaryTreeSVC(Tree, SoftClassifier):
     """A binary tree of pair machines; BTS: pair="random", c-BTS: "centre", BTPPSVM: "fisher" with posterior=True.
 
-    `decision_function` gives path margins: see `DecisionGraph.run`.
-
     Parameters
     ----------
     pair : {"centre", "fisher", "closest", "random"}, default="centre"
@@ -195,8 +193,6 @@ class BinaryTreeSVC(Tree, SoftClassifier):
 
 class DecisionTreeSVC(Tree, BankClassifier):
     """The four decision-tree SVMs of Takahashi and Abe (2002): N - 1 machines, each between two groups of classes.
-
-    `decision_function` gives path margins: see `DecisionGraph.run`.
 
     Parameters
     ----------
