@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from .graphs import Graph
-from .machines import thinned
+from .machines import entries
 from .outputs import Unsure, Walker
 
 Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -22,7 +22,8 @@ class Code(np.ndarray):
 
     @cached_property
     def words(self) -> tuple[sparse.csr_matrix, np.ndarray]:
-        words = thinned(np.asarray(self)).T.tocsr()
+        at = entries(np.asarray(self))
+        words = sparse.csr_matrix((np.asarray(self)[at].astype(float), at[::-1]), shape=self.T.shape)
         return words, -np.asarray(words.minimum(0).sum(axis=1))
 
 
