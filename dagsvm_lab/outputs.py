@@ -1,7 +1,7 @@
 """What a bank answers: outputs of blocks of rows, and of one row walked machine by machine."""
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix, issparse
+from scipy.sparse import csr_matrix, issparse
 
 from .kernels import Kernel, Rows, SparseRows, prepared, single_is_safe, squared
 
@@ -41,10 +41,12 @@ class Outputs:
             return [(slice(None), None, coef[:, used].astype(dtype))]
         pieces, columns = [], coef.tocsc()[:, used]
         for part in [slice(*np.searchsorted(classes, [c, c + 1])) for c in np.unique(classes)]:
-            own = columns[:, part]
-            machines, row = np.unique(own.indices, return_inverse=True)
-            weights = csc_matrix((own.data, row, own.indptr), (len(machines), own.shape[1]))
-            pieces.append((part, machines, weights.toarray().astype(dtype)))
+            ends = columns.indptr[part.start : part.stop + 1]
+            inside = slice(ends[0], ends[-1])
+            machines, row = np.unique(columns.indices[inside], return_inverse=True)
+            weights = np.zeros((len(machines), part.stop - part.start), dtype)
+            weights[row, np.repeat(np.arange(weights.shape[1]), np.diff(ends))] = columns.data[inside]
+            pieces.append((part, machines, weights))
         return pieces
 
     def __call__(self, X) -> np.ndarray:
