@@ -131,15 +131,8 @@ def product(K: np.ndarray, beta: np.ndarray) -> np.ndarray:
     if K.dtype == np.float64:
         return K @ beta
     support = np.flatnonzero(beta)
-    f = np.zeros(len(K))
-    for part in np.array_split(support, max(1, len(support) // 256)):  # no float64 copy of the whole matrix
-        f += K[:, part].astype(float) @ beta[part]
-    return f
-
-
-def rounding(K, alpha: np.ndarray) -> float:
-    """Size of the rounding error in K beta: a slack below it is no slack."""
-    return float(np.finfo(float).eps * alpha.sum() * np.abs(np.diagonal(K)).max(initial=0.0))
+    parts = np.array_split(support, max(1, len(support) // 256))  # no float64 copy of the whole matrix
+    return sum((K[:, part].astype(float) @ beta[part] for part in parts), np.zeros(len(K)))
 
 
 def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
@@ -170,10 +163,16 @@ def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
     return Certificate(*(n if n.ndim else float(n) for n in map(np.asarray, numbers)))
 
 
+def judge(K: np.ndarray, s, p, u, alpha, bias=None) -> Certificate:
+    """Certificate of `alpha` on the kernel matrix K; a slack below the rounding error of K beta is no slack."""
+    noise = np.finfo(float).eps * alpha.sum() * np.abs(np.diagonal(K)).max(initial=0.0)
+    return measure(product(K, s * alpha), s, p, u, alpha, bias, noise)
+
+
 def build(K, s, p, u, alpha, n_iter: int, converged: bool) -> Dual:
     """The `Dual` of `alpha`, certified against K in float64."""
-    c = measure(product(K, s * alpha), s, p, u, alpha, noise=rounding(K, alpha))
-    return Dual(alpha, c.bias, c.objective, c.primal_objective, c.gap, c.kkt_violation, n_iter, converged, p, u)
+    how = dict(n_iter=n_iter, converged=converged, linear=p, upper=u)
+    return Dual(alpha, **vars(judge(K, s, p, u, alpha)), **how)
 
 
 def certify(K, y, dual: Dual) -> Certificate:
@@ -181,8 +180,7 @@ def certify(K, y, dual: Dual) -> Certificate:
     s, alpha = np.where(np.asarray(y) < 0, -1.0, 1.0), dual.alpha
     if (alpha < 0).any() or (alpha > dual.upper).any() or abs(s @ alpha) > 1e-9 * alpha.sum():
         raise ValueError("alpha is not feasible: it leaves its box, or sum s alpha is not 0")
-    f = product(K, s * alpha)
-    return measure(f, s, dual.linear, dual.upper, alpha, dual.bias, rounding(K, alpha))
+    return judge(K, s, dual.linear, dual.upper, alpha, dual.bias)
 
 
 def warn(message: str) -> None:

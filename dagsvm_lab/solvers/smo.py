@@ -12,7 +12,7 @@ in circles.
 import numpy as np
 
 from .active import finish
-from .dual import Dual, build, matrix, measure, problem, product, warn
+from .dual import Dual, build, judge, matrix, problem, product, warn
 from .qp import solve_qp
 from .steps import lean
 
@@ -128,7 +128,7 @@ def settle(K: np.ndarray, s, p, u, beta) -> np.ndarray:
     """
 
     def judged(alpha):
-        return measure(product(K, s * alpha), s, p, u, alpha), alpha
+        return judge(K, s, p, u, alpha), alpha
 
     found = [judged(s * beta), judged(finish(K, s, p, u, s * beta))]
     if found[1][0].kkt_violation > 1e-9 * np.abs(p).max():
