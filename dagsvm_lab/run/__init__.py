@@ -1,1 +1,1 @@
-"""Running notebooks: the runner, clean copies, the command line, the bench."""
+"""Running notebooks: the runner, the command line, the bench."""

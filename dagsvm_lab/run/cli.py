@@ -77,7 +77,6 @@ def _positive(text: str) -> int:
 
 def _papers(args: argparse.Namespace) -> int:
     from . import parameters, runner
-    from .committed import refresh
 
     given = {name: parameters.parse_value(value) for name, value in args.parameter}
     given |= {"profile": args.profile} if args.profile else {}
@@ -102,7 +101,7 @@ def _papers(args: argparse.Namespace) -> int:
         os._exit(130)  # threads may still be waiting for kernels that are gone
     for outcome in outcomes if args.refresh else ():
         if outcome.status == "finished":
-            refresh(outcome)
+            outcome.refresh()
     print(runner.summary(outcomes))
     return int(any(outcome.status == "failed" for outcome in outcomes))
 

@@ -119,6 +119,22 @@ class Outcome:
                 count.update(table.filter(regex="^verdict").stack().dropna())
         return count
 
+    def refresh(self) -> None:
+        """Replace the notebook by its executed copy, cleaned."""
+        nb = clean(nbformat.read(self.job.executed, 4))
+        write_atomically(self.job.notebook, lambda part: nbformat.write(nb, part))
+
+
+def clean(nb):
+    """Return `nb` as it is committed: each stream in one piece, no metadata that the next execution would change."""
+    from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
+
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    nb.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
+    for cell in nb.cells:
+        cell.metadata = nbformat.from_dict({k: tags for k, tags in cell.metadata.items() if k == "tags" and tags})
+    return CoalesceStreamsPreprocessor().preprocess(nb, {})[0]
+
 
 class OwnKernel(AsyncKernelManager):
     """A kernel of this very interpreter, whatever kernel specifications the machine has installed."""

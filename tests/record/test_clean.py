@@ -3,7 +3,7 @@
 import nbformat
 
 from dagsvm_lab.files import project_root
-from dagsvm_lab.run.committed import clean
+from dagsvm_lab.run.runner import clean
 
 from .clean import complaints
 
