@@ -121,8 +121,7 @@ class Cells:
     reading: str = WRITTEN
     fitted: Callable[[tuple, str], bool] | None = None
 
-    digits = property(lambda self: {column: v.decimals(self.printed[column].dropna()) for column in self.columns},
-                      doc="The decimals that each column was printed with.")  # fmt: skip
+    digits = property(lambda self: {name: v.decimals(self.printed[name]) for name in self.columns}, doc="As printed.")
 
     def against(self, measured: pd.DataFrame | None) -> pd.DataFrame:
         """Compare with a measured table: a row a cell, its name, keys, quantity, published, measured, verdict."""

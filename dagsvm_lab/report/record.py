@@ -98,9 +98,8 @@ class Record:
         for folder, run in {self.committed: "the recorded run", self.folder: "the last run here"}.items():
             with suppress(OSError, KeyError):
                 about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-                long = {what: seconds for what, seconds in about["loops"].items() if what in loops and seconds >= 1}
-                times = ", ".join(f"{what} {seconds:.0f} s" for what, seconds in long.items())
-                said += [f"{times} in {run} ({about['parameters']['profile']} profile)"] if times else []
+                times = [f"{what} {s:.0f} s" for what, s in about["loops"].items() if what in loops and s >= 1]
+                said += [f"{', '.join(times)} in {run} ({about['parameters']['profile']} profile)"] if times else []
         return Markdown(f"*The next cell took: {'; '.join(said)}.*" if said else "")
 
     def recorded(self, name: str):

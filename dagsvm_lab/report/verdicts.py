@@ -85,7 +85,7 @@ def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence
     found = {tuple(row[k] for k in keys): row for row in mine}
     if len(found) != len(mine):
         raise ValueError(f"measured rows are not told apart by {', '.join(keys)}")
-    digits = {column: decimals(printed[column].dropna()) for column in rules}
+    digits = {column: decimals(printed[column]) for column in rules}
     rows = []
     for line in printed.to_dict("records"):
         key = tuple(line[k] for k in keys)

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -278,29 +278,25 @@ def run_batch(jobs: list[Job], workers: int = 1, resume: bool = False, scheduler
         outcomes = [job.finished() if resume else None for job in jobs]
         bar = stack.enter_context(tqdm(total=len(jobs), desc="notebooks", unit="", disable=None))
         bar.update(len(jobs) - outcomes.count(None))
-
-        def begin(k: int) -> None:
-            tries[k] += 1
-            waiting[pool.submit(run_job, replace(jobs[k], batch=batch), *(() if client else (at,)))] = k
-
-        def finish(future: Future) -> None:
-            k = waiting.pop(future)
-            try:
-                outcomes[k] = future.result()
-            except Exception as failure:  # a lost worker, a lost cluster: run_job itself never raises
-                if type(failure).__name__ == "KilledWorker" and tries[k] < TRIES:
-                    return begin(k)
-                outcomes[k] = Outcome(jobs[k], "failed", error=f"{type(failure).__name__}: {failure}")
-            bar.update()
-            if not bar.disable:
-                bar.write(f"  {jobs[k].label}: {outcomes[k].status}, {outcomes[k].seconds:.0f} s")
-
+        todo, told = [k for k, outcome in enumerate(outcomes) if not outcome], () if client else (at,)
         try:
-            for k in [k for k, outcome in enumerate(outcomes) if not outcome]:
-                begin(k)
-            while waiting:
+            while todo or waiting:
+                for k in todo:
+                    waiting[pool.submit(run_job, replace(jobs[k], batch=batch), *told)] = k
+                tries.update(todo)
+                todo = []
                 for future in wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED).done:
-                    finish(future)
+                    k = waiting.pop(future)
+                    try:
+                        outcomes[k] = future.result()
+                    except Exception as failure:  # a lost worker, a lost cluster: run_job itself never raises
+                        if type(failure).__name__ == "KilledWorker" and tries[k] < TRIES:
+                            todo.append(k)
+                            continue
+                        outcomes[k] = Outcome(jobs[k], "failed", error=f"{type(failure).__name__}: {failure}")
+                    bar.update()
+                    if not bar.disable:
+                        bar.write(f"  {jobs[k].label}: {outcomes[k].status}, {outcomes[k].seconds:.0f} s")
                 bar.set_postfix_str(", ".join(f"{label}: cell {k} of {n}" for label, (k, n) in list(at.items())))
         except KeyboardInterrupt:
             at["stopped"] = True
