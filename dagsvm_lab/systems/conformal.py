@@ -114,8 +114,8 @@ class ConformalDAGSVC(BankClassifier):
         order = np.random.default_rng(0).permutation(len(rows))
         pool = np.concatenate([order[codes[order] == c][: np.clip(POOL // n, 4, POOL // 10)] for c in range(n)])
         self.pool_, self.pool_codes_ = f[pool], codes[pool]
-        self.level_, self.calibration_ = np.nan, np.full(0, np.inf)
-        self.settled_, bank, at, short, lead = np.zeros(0, "<u8"), self.machines_, np.zeros(0, int), {}, {}
+        self.level_, self.calibration_, self.settled_ = np.nan, np.full(0, np.inf), np.zeros(0, "<u8")
+        bank, at, short, lead = self.machines_, np.zeros(0, int), {}, {}
         self._take_glances((), at, [])
         if not len(rows):
             return
