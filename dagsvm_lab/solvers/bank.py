@@ -6,8 +6,6 @@
 | LEAST = 64 | MB of kernel rows | less, with THIN = 10: 1.03, and 101 MB |
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np

@@ -25,8 +25,6 @@ Tried and not kept: Newton's method from zero (Vowel: half of the machines go ro
 | MANY = 2^22 | kernel values of all machines | from here on shared. Vehicle: a quarter 1.15; Segment: never 1.6 |
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby

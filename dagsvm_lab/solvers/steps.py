@@ -20,15 +20,8 @@ Two things keep the loop lean.
 | SLIGHT | added to H in float32 | keeps float32 from calling rows equal that are not |
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.linalg.blas import daxpy, saxpy
-
-if TYPE_CHECKING:
-    from .table import Table
 
 STRETCH = 1.2
 STEPS = 16
@@ -37,8 +30,8 @@ TAU = 1e-12
 SLIGHT = np.array(5e-7, np.float32)
 
 
-def together(table: Table, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, reached) of the duals of `table`; b and the two copies of v change in place.
+def together(table, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
+    """(steps, reached) of the duals of a Table; b and the two copies of v change in place.
 
     When only a few of many are left, they are given back unfinished, to go on in better company.
     """

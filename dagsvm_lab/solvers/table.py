@@ -14,11 +14,10 @@ only in the rows that solutions ask for: the support vectors.
 | CELLS = 2^18 | kernel values gathered at a time | Segment: a quarter 1.03, four times 1.05 |
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from copy import copy
+from typing import Self
 
 import numpy as np
 
@@ -78,7 +77,7 @@ class Table:
         K = self.K.reshape(-1, self.length, self.length)
         return np.abs(np.diagonal(K, 0, 1, 2)).max(1)[self.at[:, 0] // self.length]
 
-    def part(self, who: np.ndarray) -> Table:
+    def part(self, who: np.ndarray) -> Self:
         """The table of some of the machines."""
         if len(who) == len(self.across):
             return self

@@ -47,10 +47,9 @@ class DirectClassifier(KernelClassifier):
         else:
             settings = self._settings(("tol", "cache_size", "max_iter", "verbose"))
             dual = solve_direct(block, codes, n_classes, C, self._loss, **settings)
-        stats = {name: np.full(n_classes, getattr(dual, name)) for name in STATS if name != "bias"}
+        stats = {name: np.full(n_classes, getattr(dual, name)) for name in STATS}
         more = dict(code=rest_code(n_classes), kernels=None, C=np.full(n_classes, float(self.C)), labels="direct")
-        coef = sparse.csr_matrix(dual.coef.T)
-        self.machines_ = bank_over(X, codes, coef, kernel, bias=dual.coef.sum(axis=0), **stats, **more)
+        self.machines_ = bank_over(X, codes, sparse.csr_matrix(dual.coef.T), kernel, **stats, **more)
 
     n_iter_ = property(lambda self: max(1, int(self.machines_.n_iter[0])), doc="Rounds of the solver, at least 1.")
 
