@@ -24,7 +24,7 @@ from .dual import measure
 from .table import Table
 
 ROUNDS = 8  # linear systems; most machines need 1 to 4. Vehicle, C = 100: with 4 it takes 3.3 times as long, 16 1.02
-GROWTH = 1.5  # free rows over those of the start: beyond it a machine goes astray. Segment, C = 100: 1.25 1.03, never 1.35
+GROWTH = 1.5  # free rows over those of the start: with more, machines stray. Segment, C = 100: 1.25 1.03, never 1.35
 CELLS = 1 << 17  # entries of the systems formed at a time. Vowel, five C: an eighth .98, eight times 1.24
 RIDGE = 1e-13  # of a free row's K_ii: rows that are equal share their beta, where the system would be singular
 
