@@ -40,7 +40,7 @@ $(READY): pyproject.toml constraints.txt
 	@printf '%s\n' "$(CURDIR)" > $(READY)
 
 papers: $(READY)
-	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers --jobs 2 $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(VENV) -m dagsvm_lab papers --jobs 2 -p n_jobs 1 $(ARGS)
 
 test: $(READY)
 	$(PYTEST) --nbval --nbval-current-env tests notebooks $(ARGS)
