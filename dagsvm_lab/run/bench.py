@@ -174,23 +174,27 @@ def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> p
 
 
 def peak_memory(run: Callable[[], object]) -> float:
-    """MB of memory that `run` needs at its peak, above what is there before it; measured in a process of its own."""
+    """MB of memory that `run` needs at its peak, above what is there before it; `run` must be picklable.
+
+    It is measured in a new process: one that is forked from this one would use again what was freed here, unseen.
+    """
     if not hasattr(os, "fork"):
         return float("nan")
-    import resource
-
-    context, unit = get_context("fork"), 2**20 if sys.platform == "darwin" else 2**10
-    found = context.RawValue("d", float("nan"))  # which it stays if the child runs out of memory
-
-    def child() -> None:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        run()
-        found.value = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
-
-    process = context.Process(target=child)
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    found = context.RawValue("d", float("nan"))  # which it stays if the process runs out of memory
+    process = context.Process(target=_measure_peak, args=(run, found))
     process.start()
     process.join()
     return found.value
+
+
+def _measure_peak(run: Callable[[], object], found) -> None:
+    import resource
+
+    before, unit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 2**20 if sys.platform == "darwin" else 2**10
+    run()
+    found.value = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
