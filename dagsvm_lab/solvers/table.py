@@ -10,7 +10,8 @@ only in the rows that solutions ask for: the support vectors.
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
 | UNIT = 64 | rows of a unit | Segment: half 1.02, twice 1.00 |
-| LARGEST = 2^23 | shared kernel values, and values kept | Letter, 4,000 rows: an eighth .98, twice .99 |
+| LARGEST = 2^24 | shared kernel values | 3,000 rows of ten made classes: half 2.0. Letter, 4,000 rows: half 1.01 |
+| KEPT = 2^26 | bytes of an array that a thread keeps | |
 | CELLS = 2^18 | kernel values gathered at a time | Segment: a quarter 1.03, four times 1.05 |
 """
 
@@ -25,7 +26,8 @@ from ..kernels import Rows
 from .steps import SLIGHT
 
 UNIT = 64
-LARGEST = 1 << 23
+LARGEST = 1 << 24
+KEPT = 1 << 26
 CELLS = 1 << 18
 
 
@@ -40,12 +42,12 @@ _MEMORY = _Memory()
 
 
 def kept(name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """An array of this shape with any content, in memory kept for `name`; at most LARGEST values stay."""
+    """An array of this shape with any content, in memory kept for `name`; at most KEPT bytes stay."""
     size = int(np.prod(shape))
     flat = _MEMORY.arrays.get(name)
     if flat is None or flat.size < size or flat.dtype != dtype:
         flat = np.empty(size, dtype)
-        if size <= LARGEST:
+        if flat.nbytes <= KEPT:
             _MEMORY.arrays[name] = flat
     return flat[:size].reshape(shape)
 
