@@ -168,11 +168,13 @@ def train(X, codes, code, kernel, C=1.0, **more) -> Bank:
 
 
 def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=None, soft=None, labels="hard",
-               kernels=None, **settings) -> list[list[Bank]]:  # fmt: skip
+               kernels=None, sets=None, **settings) -> list[list[Bank]]:  # fmt: skip
     """Train a Bank for every kernel of `grid` and, from the smallest on, every C; arguments as of `train`.
 
     Machines of different C share kernel values, those of different kernels their steps; one that a larger C does not
-    change is not trained again. Only if `grid` has one kernel, machines may have `kernels` of their own.
+    change is not trained again. Only if `grid` has one kernel, machines may have `kernels` of their own. With `sets`
+    (bool, sets x rows) there is a Bank for every kernel and, in turn, every set, trained on the set's rows alone; sets
+    share kernel values and steps.
     """
     X, codes, code, m = rows_of(X), np.asarray(codes), np.asarray(code, np.int8), len(code)
     for C in Cs:
@@ -180,12 +182,15 @@ def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=N
             raise ValueError(f"C must be positive; got {C!r}")
     for own in {*grid, *(kernels or [])}:
         own.check(X)
-    every, own = (code, kernels) if len(grid) == 1 else (np.tile(code, (len(grid), 1)), [k for k in grid for _ in code])
-    one = problems(codes, every, weight, soft and (lambda t, *rows: soft(t % m, *rows)))
+    each = [kernel for kernel in grid for _ in range(1 if sets is None else len(sets))]
+    every, own = np.tile(code, (len(each), 1)), kernels if len(grid) == 1 else [k for k in each for _ in code]
+    inside = None if sets is None else lambda t, rows: sets[t // m % len(sets), rows]
+    one = problems(codes, every, weight, soft and (lambda t, *rows: soft(t % m, *rows)), inside)
     path = [one.times(C) for C in Cs]
-    solve_bank(X, grid[0], path, own, codes=codes, **(SETTINGS | settings))
+    alike = codes if sets is None else np.unique(np.vstack([codes, sets]), axis=1, return_inverse=True)[1].ravel()
+    solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
     more = dict(code=code, kernels=kernels, labels=labels)
-    return [[*_banks(X, codes, path, Cs, slice(g * m, g * m + m), kernel, **more)] for g, kernel in enumerate(grid)]
+    return [[*_banks(X, codes, path, Cs, slice(k * m, k * m + m), kernel, **more)] for k, kernel in enumerate(each)]
 
 
 def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel, **more) -> Iterator[Bank]:
@@ -211,8 +216,12 @@ def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) ->
     return Bank(coef=coef, kernel=kernel, n_rows=X.shape[0], **of_rows, **more)
 
 
-def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | None = None) -> Duals:
-    """The duals of a coding matrix on rows of classes `codes`, for C = 1; arguments as of `train`."""
+def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | None = None,
+             inside: Callable | None = None) -> Duals:  # fmt: skip
+    """The duals of a coding matrix on rows of classes `codes`, for C = 1; arguments as of `train`.
+
+    `inside(machines, rows)` says of each of these rows whether the machine is trained on it.
+    """
     t, c = entries(code)
     order = np.argsort(codes, kind="stable")
     first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
@@ -220,7 +229,9 @@ def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | 
     rows = order[np.repeat(first[c] + n - np.cumsum(n), n) + np.arange(n.sum())]
     machine, s = np.repeat(t, n), np.repeat(code[t, c], n).astype(float)
     key = np.argsort(machine * len(codes) + rows, kind="stable")  # ascending rows within a machine
-    rows, s, ends = rows[key], s[key], np.searchsorted(machine, np.arange(len(code) + 1))
+    if inside is not None:
+        key = key[inside(machine[key], rows[key])]
+    rows, s, ends = rows[key], s[key], np.searchsorted(machine[key], np.arange(len(code) + 1))
     upper = np.ones(len(rows)) if weight is None else np.asarray(weight, float)[rows]
     p = np.ones(len(rows))
     if soft is not None:

@@ -147,6 +147,20 @@ def test_machines_find_the_same_whether_they_share_kernel_values(monkeypatch, so
             assert (bank.n_support == apart.n_support).all() and np.allclose(bank.bias, apart.bias, atol=1e-9)
 
 
+def test_sets_of_rows_are_trained_as_each_alone():
+    grid, sets = [GAUSS, Kernel("rbf", 0.02)], np.arange(400) % 5 != np.arange(3)[:, None]
+    sets[2, :250] = False
+    for weight in (None, 1.0 + np.arange(400) % 4):
+        found = train_grid(X[:400], Y[:400], pair_code(10), grid, [0.5, 50.0], sets=sets, weight=weight)
+        for k, banks in enumerate(found):
+            kernel, rows = grid[k // 3], np.flatnonzero(sets[k % 3])
+            own = None if weight is None else weight[rows]
+            (path,) = train_grid(X[rows], Y[rows], pair_code(10), [kernel], [0.5, 50.0], weight=own)
+            for bank, alone in zip(banks, path, strict=True):
+                assert bank.converged.all() and np.allclose(bank.objective, alone.objective, rtol=1e-11)
+                assert (bank.support == rows[alone.support]).all() and (bank.n_support == alone.n_support).all()
+
+
 def test_little_memory_gives_the_same_machines(pairs):
     tight = train(X, Y, pair_code(10), GAUSS, 10.0, cache_size=0.2)
     assert tight.converged.all() and np.allclose(tight.objective, pairs.objective, rtol=1e-3)

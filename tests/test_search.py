@@ -86,13 +86,13 @@ def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
     how = dict(cv=3, refit=False, C=[0.1, 1e4, 1e5], gamma=[0.003, 0.03])
     lab.tune(lab.MaxWinsSVC(), X, y, **how)
     alone = calls.copy()
-    assert alone == [6] * 3  # the pairs, for 3 folds, every C and gamma at once
+    assert alone == [6]  # the pairs, for every fold, C and gamma at once
     calls.clear()
     lab.tune([lab.MaxWinsSVC(), lab.DAGSVC(), lab.DCSVC(), lab.BinaryTreeSVC()], X, y, **how)
     assert calls == alone
     calls.clear()
     lab.tune([lab.MaxWinsSVC(), lab.DAGSVC()], *load_wine(return_X_y=True), C=[1.0], cv=2)
-    assert calls == [3, 3, 3]  # two folds, and one bank for both refits
+    assert calls == [3, 3, 3]  # two folds, whose gamma="scale" differs, and one bank for both refits
 
 
 def test_a_system_that_tunes_itself_is_refused(digits):

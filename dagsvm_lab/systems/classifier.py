@@ -156,17 +156,20 @@ class KernelClassifier(Declared, Stored, ClassifierMixin, BaseEstimator):
         self.__dict__ = draft.__dict__
         return self
 
+    def _with(self, state: dict[str, Any]) -> Self:
+        """An object of this class with these attributes."""
+        other = object.__new__(type(self))
+        other.__dict__.update(state)
+        return other
+
     def _unfitted(self) -> Self:
         """A copy with the parameters alone."""
-        other = object.__new__(type(self))
-        other.__dict__.update({name: value for name, value in vars(self).items() if not name.endswith("_")})
-        return other
+        return self._with({name: value for name, value in vars(self).items() if not name.endswith("_")})
 
     def _variant(self, **state) -> Self:
         """A fitted copy with other parameters or attributes."""
         check_is_fitted(self)
-        other = object.__new__(type(self))
-        other.__dict__.update(vars(self) | state)
+        other = self._with(vars(self) | state)
         other._validate_params()
         return other
 

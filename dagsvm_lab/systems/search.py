@@ -6,18 +6,20 @@ What is left for a system is its graph: systems that ask the same machines (Max 
 all of that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csr_matrix, issparse, vstack
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, check_cv
 from sklearn.utils.metaestimators import _safe_split
 
+from ..kernels import prepared
 from ..machines import STATS, Bank, bank_over
 from ..outputs import doubtful
 from ..solvers.small import SMALL
@@ -25,7 +27,10 @@ from .base import BankClassifier
 from .classifier import KernelClassifier, Sample
 
 NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
-FEW = 1000  # rows up to which small machines of all gammas take their steps together; Vowel: apart 1.3
+FEW = 300  # rows up to which small machines of all gammas take their steps together; Glass: apart 1.2; Vowel: .85
+FOLDS = 10  # whose small machines take their steps together
+PLAIN = 1 << 17  # coefficients of machines that are asked by one dense product; Vowel: never 1.1
+SHARED = 1 << 23  # kernel values that folds share; Letter, 4,000 rows, twice as many: 1.06, two jobs 1.11
 PREPARED = ("classes_", "n_features_in_", "feature_names_in_")
 
 
@@ -102,13 +107,17 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     values = {name: None if v is None else list(v) for name, v in (("C", C), ("gamma", gamma))}
     grid = list(ParameterGrid({name: v for name, v in values.items() if v is not None}))
     Cs, gammas = ([None] if v is None else v for v in values.values())
-    jobs = [(k, some) for some in ([gammas] if len(y) <= FEW else [[g] for g in gammas]) for k in range(len(folds))]
-    parts = Parallel(n_jobs)(delayed(_fold)(ests, rows, labels, folds[k], Cs, some) for k, some in jobs)
+    n, sizes = effective_n_jobs(n_jobs), np.sort(np.unique(labels, return_counts=True)[1])
+    some_gammas = _dealt(gammas, n if len(y) <= FEW else len(gammas))
+    few = -(-max(len(folds) / FOLDS, n / len(some_gammas)) // 1)  # parts of the folds, where they share their work
+    small = sizes[-2:].sum() * len(folds[0][0]) <= SMALL * len(labels) and len(labels) ** 2 <= SHARED
+    jobs = [*product(some_gammas, _dealt(range(len(folds)), int(few) if small else len(folds)))]
+    parts = Parallel(n_jobs)(delayed(_part)(ests, rows, labels, [folds[k] for k in ks], Cs, some) for some, ks in jobs)
     scores = np.zeros((len(ests), len(grid), len(folds)))
-    for (k, some), part in zip(jobs, parts, strict=True):
+    for (some, ks), part in zip(jobs, parts, strict=True):
         for g, found in zip(some, part, strict=True):
             at = [i for i, p in enumerate(grid) if p.get("gamma") == g]
-            scores[:, at, k] = found
+            scores[np.ix_(range(len(ests)), at, ks)] = found
     found = [_results(grid, s) for s in scores]
     if refit:
         machines: dict[tuple, Bank] = {}
@@ -116,6 +125,11 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
             est.set_params(**one.best_params_)
             one.best_estimator_ = _refitted(est, X, y, machines) if _shares(est) else est.fit(X, y)
     return found if several else found[0]
+
+
+def _dealt(values: Sequence, parts: int) -> list[Sequence]:
+    """The values dealt to so many hands, none of them empty."""
+    return [values[k::parts] for k in range(min(parts, len(values)))]
 
 
 def _folds(X, y: np.ndarray, cv: Any) -> tuple[Any, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
@@ -171,28 +185,33 @@ def _refitted(est: BankClassifier, X, y, machines: dict[tuple, Bank]) -> BankCla
     return est
 
 
-def _fold(ests: list, X, y, fold: tuple, Cs: list, gammas: list) -> np.ndarray:
-    """Scores (values of gamma x estimators x values of C) of one fold."""
-    scores, samples, banks = np.zeros((len(gammas), len(ests), len(Cs))), {}, {}
+def _part(ests: list, X, y, folds: list, Cs: list, gammas: list) -> np.ndarray:
+    """Scores (values of gamma x estimators x values of C x folds) of some folds."""
+    scores = np.zeros((len(gammas), len(ests), len(Cs), len(folds)))
+    samples: list[dict] = [{} for _ in folds]
+    banks: dict[tuple, list[list[Grid]]] = {}
     for e, est in enumerate(ests):
-        held, truth = _safe_split(est, X, y, fold[1], fold[0])
-        rows, labels = _safe_split(est, X, y, fold[0])
+        split = [(*_safe_split(est, X, y, fit), *_safe_split(est, X, y, held, fit)) for fit, held in folds]
         variants = [clone(est) if g is None else clone(est).set_params(gamma=g) for g in gammas]
         if not isinstance(est, BankClassifier):
-            for g, one in enumerate(variants):
-                for k, c in enumerate(Cs):
-                    one = one if c is None else one.set_params(C=c)
-                    scores[g, e, k] = one.fit(rows, labels).score(held, truth)
+            for (g, one), (k, c), (f, (rows, labels, held, truth)) in product(*map(enumerate, (variants, Cs, split))):
+                one = one if c is None else one.set_params(C=c)
+                scores[g, e, k, f] = one.fit(rows, labels).score(held, truth)
             continue
         if getattr(est, "tune", None):
             raise ValueError("tune() chooses C and gamma: leave the estimator's own tune=None")
         shared, values = _shares(est), [est.C] if Cs == [None] else Cs
-        started = [_started(one.set_params(C=1.0), rows, labels, samples, shared) for one in variants]
-        if (key := (*shared, started[0][2].tobytes())) not in banks:
-            banks[key] = _grids(started, values, held)
-        for g, ((draft, *_), grid) in enumerate(zip(started, banks[key], strict=True)):
-            for k, c in enumerate(values):
-                scores[g, e, k] = np.mean(grid.answer(draft._variant(C=c), k) == truth)
+        for c in values:
+            clone(est).set_params(C=c)._validate_params()
+        variants = [one.set_params(C=1.0) for one in variants]
+        started = [[_started(one, rows, labels, of_fold, shared) for one in variants]
+                   for of_fold, (rows, labels, *_) in zip(samples, split, strict=True)]  # fmt: skip
+        if (key := (*shared, *(some[0][2].tobytes() for some in started))) not in banks:
+            whole = X if issparse(X) else np.asarray(X, float)
+            banks[key] = _grids(started, values, [held for _, _, held, _ in split], whole, y, [fit for fit, _ in folds])
+        for f, (some, grids) in enumerate(zip(started, banks[key], strict=True)):
+            for g, ((draft, *_), grid) in enumerate(zip(some, grids, strict=True)):
+                scores[g, e, :, f] = [np.mean(labels == split[f][3]) for labels in grid.answers(draft, values)]
     return scores
 
 
@@ -213,33 +232,78 @@ class Grid:
                 self.known |= {(rows, j, by_sign): f for j in same}
         return self.known[rows, k, by_sign]
 
-    def answer(self, one: BankClassifier, k: int) -> np.ndarray:
-        """Labels that the draft `one` gives to the held rows over the machines with the k-th value of C."""
-        sample = replace(self.sample, C=one.C, outputs=lambda by_sign: self.outputs("trained", k, by_sign))
-        one._settle(sample)
-        one._finish(sample, self.banks[k])
-        held, graph, own, bank = self.rows["held"], one.graph_, one._asked, self.banks[k]
-        kept = slice(None)
-        if own is not bank:  # a tree keeps some of them or has trained others, glances have more
-            kept = (own.code[:, None] == bank.code).all(2).argmax(1)
-            if not np.array_equal(own.bias, bank.bias[kept]):
-                return one.predict(held)
-        labels = graph.labels(self.outputs("held", k, True)[:, kept])
-        return one._named(held, labels if graph.by_sign else graph.labels(self.outputs("held", k, False)[:, kept]))
+    def answers(self, draft: BankClassifier, Cs: list) -> list[np.ndarray]:
+        """Labels that `draft` gives to the held rows over the machines of each C, the rows of one graph at once."""
+        held, found, alike, one = self.rows["held"], {}, {}, draft
+        learns = type(draft)._study is not BankClassifier._study
+        for k, (C, bank) in enumerate(zip(Cs, self.banks, strict=True)):
+            one = draft._with(vars(draft if learns else one) | {"C": C, "machines_": bank})
+            if learns or not k:
+                sample = replace(self.sample, C=C, outputs=lambda by_sign, k=k: self.outputs("trained", k, by_sign))
+                one._settle(sample)
+                one._finish(sample, bank)
+            kept = slice(None)
+            if (own := one._asked) is not bank:  # a tree keeps some of them or has trained others, glances have more
+                kept = (own.code[:, None] == bank.code).all(2).argmax(1)
+                if not np.array_equal(own.bias, bank.bias[kept]):
+                    found[k] = one.predict(held)
+                    continue
+            alike.setdefault(id(one.graph_), []).append((k, one, kept))
+        for same in alike.values():
+            graph = same[0][1].graph_
+            labels = graph.labels(self._stacked(same, True))
+            if not graph.by_sign:  # which a graph that grows may find out on the way
+                labels = graph.labels(self._stacked(same, False))
+            for (k, one, _), part in zip(same, np.split(labels, len(same)), strict=True):
+                found[k] = one._named(held, part)
+        return [found[k] for k in range(len(Cs))]
+
+    def _stacked(self, same: list[tuple], by_sign: bool) -> np.ndarray:
+        return np.concatenate([self.outputs("held", k, by_sign)[:, kept] for k, _, kept in same])
 
 
-def _grids(started: list[tuple], Cs: list, held: np.ndarray) -> list[Grid]:
-    """The machines for every gamma of `started`; small ones take their steps together."""
-    draft, sample, code = started[0]
-    path, special = sorted(set(Cs)), [one._special(own, code) for one, own, _ in started]
-    small = (np.abs(code) @ np.bincount(sample.codes)).max() <= SMALL
-    if small and not any(special):
-        found = draft._train_grid(sample, code, [own.kernel for _, own, _ in started], path)
+def _grids(started: list[list], Cs: list, held: list, X, y, trained: list) -> list[list[Grid]]:
+    """The machines of every fold for every gamma of `started`; small ones share kernel values and steps."""
+    draft, sample, code = started[0][0]
+    special = [one._special(own, code) for one, own, code in started[0]]
+    small = (np.abs(code) @ np.bincount(sample.codes)).max() <= SMALL and not any(special)
+    if len(started) > 1 and not (small and _alike(started, y, trained)):
+        return [_grids([of], Cs, [rows], X, y, [fit])[0] for of, rows, fit in zip(started, held, trained, strict=True)]
+    kernels, path = [own.kernel for _, own, _ in started[0]], sorted(set(Cs))
+    if len(started) > 1:
+        sets = np.array([np.isin(np.arange(len(y)), fit) for fit in trained])
+        whole = Sample(X, np.unique(y, return_inverse=True)[1], sample.kernel, None, None)
+        found = draft._train_grid(whole, code, kernels, path, sets=sets)
+        banks = [[[_among(bank, fit) for bank in of] for of in found[f :: len(sets)]] for f, fit in enumerate(sets)]
+    elif small:
+        banks = [draft._train_grid(sample, code, kernels, path)]
     else:
-        runs = zip(started, special, strict=True)
-        found = [one._train_grid(own, code, [own.kernel], path, **more)[0] for (one, own, _), more in runs]
-    banks = [dict(zip(path, some, strict=True)) for some in found]
-    return [Grid(own, [of[C] for C in Cs], held) for (_, own, _), of in zip(started, banks, strict=True)]
+        runs = zip(started[0], special, strict=True)
+        banks = [[one._train_grid(own, code, [own.kernel], path, **more)[0] for (one, own, _), more in runs]]
+    at = [path.index(C) for C in Cs]
+    return [[Grid(own, [of[k] for k in at], rows) for (_, own, _), of in zip(*both, strict=True)]
+            for *both, rows in zip(started, banks, held, strict=True)]  # fmt: skip
+
+
+def _alike(started: list[list], y: np.ndarray, trained: list) -> bool:
+    """Whether the folds' machines are those of the same code and kernels on parts of the same rows, in their order."""
+    drafts, samples, codes = zip(*(some[0] for some in started), strict=True)
+    kernels = [[own.kernel for _, own, _ in some] for some in started]
+    classes = [np.unique(y), *(draft.classes_ for draft in drafts)]
+    return (
+        all(own == kernels[0] for own in kernels)
+        and all(map(np.array_equal, classes, classes[1:]))
+        and all(map(np.array_equal, codes, codes[1:]))
+        and all(own.weight is None for own in samples)
+        and all((np.diff(rows) > 0).all() for rows in trained)
+    )
+
+
+def _among(bank: Bank, inside: np.ndarray) -> Bank:
+    """A bank that counts its support vectors among these rows alone."""
+    n = int(inside.sum())
+    inputs = bank.n_inputs if bank.vectors is not None else n
+    return replace(bank, support=np.cumsum(inside)[bank.support] - 1, n_rows=n, n_inputs=inputs)
 
 
 def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarray]:
@@ -251,9 +315,17 @@ def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarra
         return [bank.decision(X) for bank in banks]
     parts = [(bank.coef.data, bank.support[bank.coef.indices], bank.coef.indptr) for bank in banks]
     coef = vstack([csr_matrix(part, (len(part[2]) - 1, len(sample.codes))) for part in parts], format="csr")
-    more = {name: np.concatenate([getattr(bank, name) for bank in banks]) for name in ("code", "C", *STATS)}
-    whole = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more)
-    found = np.split(whole.decision(X, fast=False), len(banks), axis=1)
+    used, column = np.unique(coef.indices, return_inverse=True)
+    if (cells := coef.shape[0] * len(used)) <= PLAIN and banks[0].vectors is not None:
+        rows, weights = prepared(sample.X[used], banks[0].kernel), np.zeros(cells)
+        weights[np.repeat(np.arange(coef.shape[0]) * len(used), np.diff(coef.indptr)) + column] = coef.data
+        bias = np.concatenate([bank.bias for bank in banks])
+        every = rows.block(rows.place(X)) @ weights.reshape(-1, len(used)).T + bias
+    else:
+        more = {name: np.concatenate([getattr(bank, name) for bank in banks]) for name in ("code", "C", *STATS)}
+        whole = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more)
+        every = whole.decision(X, fast=False)
+    found = np.split(every, len(banks), axis=1)
     for f, bank in zip(found, banks, strict=True):
         doubt = doubtful(f, bank.vectors, bank.kernel, bank.coef, X)
         if len(doubt):
