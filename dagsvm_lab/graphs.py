@@ -122,7 +122,8 @@ class DecisionGraph(Graph):
         self._lock = RLock()
         self._table = np.full((4, 64), -1, dtype=np.int64)  # machine, left, right, label; -1 where there is none
         self._cut = np.zeros(64)  # what the machine's output is compared with
-        self._possible = np.zeros((64, n_classes), dtype=bool)
+        self._possible, self._marked = np.zeros((64, n_classes), dtype=bool), np.zeros(64, dtype=bool)
+        self._states: dict[int, Hashable] = {}
         self._node(root)
 
     @classmethod
@@ -137,6 +138,13 @@ class DecisionGraph(Graph):
         return graph
 
     def _classes(self, nodes: np.ndarray) -> np.ndarray:
+        """The classes that nodes may still answer, marked when they are first asked for."""
+        if not self._marked[nodes].all():
+            with self._lock:
+                for k in np.unique(nodes[~self._marked[nodes]]).tolist():
+                    members = self._members(self._states[k])
+                    self._possible[k, members if isinstance(members, np.ndarray) else list(members)] = True
+                    self._marked[k] = True  # last: readers look here
         return self._possible[nodes]
 
     def _node(self, state: Hashable) -> int:
@@ -146,17 +154,17 @@ class DecisionGraph(Graph):
         if k >= self.max_nodes:
             why = "raise max_nodes, or let fewer classes go both ways"
             raise GraphTooLarge(f"the decision graph would need more than {self.max_nodes} nodes; {why}")
-        (kind, *what), members = self._rule(state), self._members(state)
+        kind, *what = self._rule(state)
         if k == len(self._cut):
             self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
-            self._possible, self._cut = (np.concatenate([a, np.zeros_like(a)]) for a in (self._possible, self._cut))
+            arrays = self._marked, self._possible, self._cut
+            self._marked, self._possible, self._cut = (np.concatenate([a, np.zeros_like(a)]) for a in arrays)
         leaf = kind == "leaf"
-        self._possible[k] = False  # what an interrupted call has left here
-        self._possible[k, members if isinstance(members, np.ndarray) else list(members)] = True
         self._table[:, k] = (-1, -1, -1, what[0]) if leaf else (what[0], -1, -1, -1)
         self._cut[k] = what[3] if len(what) > 3 else 0.0
         if not leaf:
             self._ahead[k] = (what[1], what[2])
+        self._states[k] = state
         self._index[state] = k  # from now on the node is there
         return k
 

@@ -75,14 +75,18 @@ def slopes(coef: csr_matrix, squares: np.ndarray, inputs: int) -> tuple[np.ndarr
     return flat, size @ (root * squares) + 0.25 * np.sqrt(np.diff(coef.indptr) + 1) * flat, root
 
 
-def doubtful(f: np.ndarray, vectors: np.ndarray, kernel: Kernel, coef: csr_matrix, X: np.ndarray) -> np.ndarray:
-    """Rows of X of whose outputs f some might have another sign if they were of float32, and may be so."""
+def doubtful(f: np.ndarray, vectors, kernel: Kernel, coef: csr_matrix, X: np.ndarray, times: int = 1) -> np.ndarray:
+    """Rows of X of whose outputs f some might have another sign if they were of float32, and may be so.
+
+    Where f itself is of float32, two roundings lie between: `times` is 2.
+    """
     if not in_single(vectors, kernel, coef):
         return np.empty(0, int)
     place = np.sqrt(2.0 * kernel.gamma) * kernel.shrunk(vectors.mean(axis=0))
     own, new = (squared(np.sqrt(2.0 * kernel.gamma) * kernel.shrunk(rows) - place) for rows in (vectors, X))
     flat, steep, root = slopes(coef, own, X.shape[1])
-    return np.flatnonzero((np.abs(f) <= np.finfo(np.float32).eps * (steep + np.outer(root * new, flat))).any(axis=1))
+    bound = times * np.finfo(np.float32).eps * (steep + np.outer(root * new, flat))
+    return np.flatnonzero((np.abs(f) <= bound).any(axis=1))
 
 
 class Unsure(ArithmeticError):

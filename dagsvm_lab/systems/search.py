@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import _safe_split
 
 from ..kernels import prepared
 from ..machines import STATS, Bank, bank_over
-from ..outputs import doubtful
+from ..outputs import doubtful, in_single
 from ..solvers.small import SMALL
 from .base import BankClassifier
 from .classifier import KernelClassifier, Sample
@@ -107,6 +107,7 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     values = {name: None if v is None else list(v) for name, v in (("C", C), ("gamma", gamma))}
     grid = list(ParameterGrid({name: v for name, v in values.items() if v is not None}))
     Cs, gammas = ([None] if v is None else v for v in values.values())
+    gammas.sort(key=lambda g, first=[*gammas]: -abs(2 * first.index(g) - len(first) + 1))  # ends of a list take longest
     n, sizes = effective_n_jobs(n_jobs), np.sort(np.unique(labels, return_counts=True)[1])
     some_gammas = _dealt(gammas, n if len(y) <= FEW else len(gammas))
     few = -(-max(len(folds) / FOLDS, n / len(some_gammas)) // 1)  # parts of the folds, where they share their work
@@ -316,6 +317,7 @@ def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarra
     parts = [(bank.coef.data, bank.support[bank.coef.indices], bank.coef.indptr) for bank in banks]
     coef = vstack([csr_matrix(part, (len(part[2]) - 1, len(sample.codes))) for part in parts], format="csr")
     used, column = np.unique(coef.indices, return_inverse=True)
+    single = False  # whether outputs here are of float32, as the bank's own are then
     if (cells := coef.shape[0] * len(used)) <= PLAIN and banks[0].vectors is not None:
         rows, weights = prepared(sample.X[used], banks[0].kernel), np.zeros(cells)
         weights[np.repeat(np.arange(coef.shape[0]) * len(used), np.diff(coef.indptr)) + column] = coef.data
@@ -324,10 +326,11 @@ def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarra
     else:
         more = {name: np.concatenate([getattr(bank, name) for bank in banks]) for name in ("code", "C", *STATS)}
         whole = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more)
-        every = whole.decision(X, fast=False)
+        single = all(in_single(bank.vectors, bank.kernel, bank.coef) for bank in banks)
+        every = whole.decision(X, fast=single)
     found = np.split(every, len(banks), axis=1)
     for f, bank in zip(found, banks, strict=True):
-        doubt = doubtful(f, bank.vectors, bank.kernel, bank.coef, X)
+        doubt = doubtful(f, bank.vectors, bank.kernel, bank.coef, X, 1 + single)
         if len(doubt):
             f[doubt] = bank.decision(X[doubt])
     return found
