@@ -31,12 +31,13 @@ RIDGE = 1e-13  # of a free row's K_ii: rows that are equal share their beta, whe
 
 def exact(table: Table, s, u, goal, beta, live, total=0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Solve the machines `live` of `table`, of which all else is given; returns (beta, v, settled, rounds)."""
-    v = goal - table.times(beta, live)
-    beta, total = beta.copy(), np.broadcast_to(np.asarray(total, float), len(live))
+    alpha, total = s * beta, np.broadcast_to(np.asarray(total, float), len(live))
+    full, free = (alpha >= u) & (u > 0), (alpha > 0) & (alpha < u)
+    held = np.where(full, s * u, 0.0)  # beta of the full rows, and K times it, which changes little from round to round
+    of_held = table.times(held, live) if full.any() else np.zeros(held.shape)
+    v, beta = goal - of_held - table.times(np.where(full, 0.0, beta), live), beta.copy()
     objective = -0.5 * (beta * (v + goal)).sum(1)
     noise = EXACT * np.maximum(np.abs(v).max(1), np.abs(goal).max(1))
-    alpha = s * beta
-    full, free = (alpha >= u) & (u > 0), (alpha > 0) & (alpha < u)
     settled = ~(free | full).any(1)  # nothing moved: one sign only, or nothing to gain
     rounds, at = np.zeros(len(live), int), np.flatnonzero(~settled)
     most = GROWTH * free.sum(1) + 8 if table.units > 1 else np.full(len(live), np.inf)
@@ -45,7 +46,9 @@ def exact(table: Table, s, u, goal, beta, live, total=0.0) -> tuple[np.ndarray, 
             break
         F, U, sl, ul, gl, who = free[at], full[at], s[at], u[at], goal[at], live[at]
         b = np.where(U, sl * ul, 0.0)
-        right = gl - table.times(b, who) if U.any() else gl
+        if (new := b - held[at]).any():
+            held[at], of_held[at] = b, of_held[at] + table.times(new, who)
+        right = gl - of_held[at]
         bias = _free(table, who, F, right, b, total[at])
         new_v = right - table.times(np.where(F, b, 0.0), who) if table.units > 1 else gl - table.times(b, who)
         a = sl * b
