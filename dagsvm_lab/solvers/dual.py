@@ -143,7 +143,7 @@ def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
     v = s * p - f
     below, above = alpha < u, alpha > 0
     up, low = np.where(s > 0, below, above), np.where(s > 0, above, below)
-    top, bottom = v.max(-1, where=up, initial=-np.inf), v.min(-1, where=low, initial=np.inf)
+    top, bottom = np.where(up, v, -np.inf).max(-1, initial=-np.inf), np.where(low, v, np.inf).min(-1, initial=np.inf)
     violation = np.maximum(np.where(np.isfinite(top) & np.isfinite(bottom), top - bottom, 0.0), 0.0)
     if bias is None:
         free = below & above

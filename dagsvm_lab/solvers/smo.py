@@ -96,7 +96,7 @@ def smo(K: np.ndarray, s, p, u, tol: float, max_iter: int = -1) -> Dual:
 
 def ends(v: np.ndarray, b: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[float, float]:
     """(max v over the rows that may rise, min v over those that may fall)."""
-    return v.max(where=b < hi, initial=-np.inf), v.min(where=b > lo, initial=np.inf)
+    return np.where(b < hi, v, -np.inf).max(initial=-np.inf), np.where(b > lo, v, np.inf).min(initial=np.inf)
 
 
 def resting(v: np.ndarray, b: np.ndarray, lo: np.ndarray, hi: np.ndarray, margin: float) -> np.ndarray:
