@@ -18,7 +18,7 @@ from ..kernels import Kernel, prepared, resolve
 from ..machines import pair_code, pair_index
 from .base import BankClassifier, Sample
 from .declared import Array, Folds, Positive, Seed
-from .search import Grid
+from .grids import Grid
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)

@@ -22,7 +22,7 @@ class BankClassifier(KernelClassifier):
 
     A subclass says which machines it wants, if not those of all pairs (`_code`), what it must know of them at work on
     the training rows (`_study`), and how they are asked: `_make_graph()` gives the `Graph` over the trained machines,
-    from fitted attributes alone.
+    from fitted attributes alone. One that studies nothing has the same graph whatever C is.
 
     Attributes
     ----------
