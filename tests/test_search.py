@@ -63,6 +63,11 @@ def test_other_folds_and_grids(digits):
     est = lab.DAGSVC(gamma=0.01)
     draws = ShuffleSplit(3, test_size=0.3, random_state=2)
     same(lab.tune(est, X, y, C=[1.0, 10.0], cv=draws), GridSearchCV(est, {"C": [1.0, 10.0]}, cv=draws).fit(X, y))
+    every = StratifiedKFold(12)  # more folds than take their steps together, dealt to two jobs
+    same(
+        lab.tune(est, X, y, C=[1.0, 10.0], cv=every, n_jobs=2),
+        GridSearchCV(est, {"C": [1.0, 10.0]}, cv=every).fit(X, y),
+    )
     held = np.arange(60, 90)
     ours = lab.tune(est, X[:60], y[:60], gamma=[0.01, 0.1], cv=(X[held], y[held]), refit=False)
     same(ours, GridSearchCV(est, {"gamma": [0.01, 0.1]}, cv=[(np.arange(60), held)], refit=False).fit(X, y))
