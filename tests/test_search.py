@@ -68,6 +68,8 @@ def test_other_folds_and_grids(digits):
         lab.tune(est, X, y, C=[1.0, 10.0], cv=every, n_jobs=2),
         GridSearchCV(est, {"C": [1.0, 10.0]}, cv=every).fit(X, y),
     )
+    twice = {"C": [1.0, 10.0, 1.0], "gamma": [0.1, 0.01, 0.1]}
+    same(lab.tune(est, X, y, cv=3, **twice), GridSearchCV(est, twice, cv=3).fit(X, y))
     held = np.arange(60, 90)
     ours = lab.tune(est, X[:60], y[:60], gamma=[0.01, 0.1], cv=(X[held], y[held]), refit=False)
     same(ours, GridSearchCV(est, {"gamma": [0.01, 0.1]}, cv=[(np.arange(60), held)], refit=False).fit(X, y))

@@ -104,7 +104,7 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     rows, labels, folds = _folds(X, y, cv)
     values = {name: None if v is None else list(v) for name, v in (("C", C), ("gamma", gamma))}
     grid = list(ParameterGrid({name: v for name, v in values.items() if v is not None}))
-    Cs, gammas = ([None] if v is None else v for v in values.values())
+    Cs, gammas = ([None] if v is None else [*dict.fromkeys(v)] for v in values.values())
     gammas.sort(key=lambda g, first=[*gammas]: -abs(2 * first.index(g) - len(first) + 1))  # ends of a list take longest
     n, sizes = effective_n_jobs(n_jobs), np.sort(np.unique(labels, return_counts=True)[1])
     some_gammas = _dealt(gammas, n if len(y) <= FEW else len(gammas))
@@ -114,9 +114,9 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     parts = Parallel(n_jobs)(delayed(_part)(ests, rows, labels, [folds[k] for k in ks], Cs, some) for some, ks in jobs)
     scores = np.zeros((len(ests), len(grid), len(folds)))
     for (some, ks), part in zip(jobs, parts, strict=True):
-        for g, found in zip(some, part, strict=True):
-            at = [i for i, p in enumerate(grid) if p.get("gamma") == g]
-            scores[np.ix_(range(len(ests)), at, ks)] = found
+        for i, p in enumerate(grid):
+            if (g := p.get("gamma")) in some:
+                scores[:, i, ks] = part[some.index(g), :, Cs.index(p.get("C"))]
     found = [_results(grid, s) for s in scores]
     if refit:
         machines: dict[tuple, Bank] = {}
