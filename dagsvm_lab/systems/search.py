@@ -105,12 +105,7 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     values = {name: None if v is None else list(v) for name, v in (("C", C), ("gamma", gamma))}
     grid = list(ParameterGrid({name: v for name, v in values.items() if v is not None}))
     Cs, gammas = ([None] if v is None else [*dict.fromkeys(v)] for v in values.values())
-    gammas.sort(key=lambda g, first=[*gammas]: -abs(2 * first.index(g) - len(first) + 1))  # ends of a list take longest
-    n, sizes = effective_n_jobs(n_jobs), np.sort(np.unique(labels, return_counts=True)[1])
-    some_gammas = _dealt(gammas, n if len(y) <= FEW else len(gammas))
-    few = -(-max(len(folds) / FOLDS, n / len(some_gammas)) // 1)  # parts of the folds, where they share their work
-    small = sizes[-2:].sum() * len(folds[0][0]) <= SMALL * len(labels) and len(labels) ** 2 <= SHARED
-    jobs = [*product(some_gammas, _dealt(range(len(folds)), int(few) if small else len(folds)))]
+    jobs = _jobs(labels, folds, gammas, effective_n_jobs(n_jobs))
     parts = Parallel(n_jobs)(delayed(_part)(ests, rows, labels, [folds[k] for k in ks], Cs, some) for some, ks in jobs)
     scores = np.zeros((len(ests), len(grid), len(folds)))
     for (some, ks), part in zip(jobs, parts, strict=True):
@@ -124,6 +119,17 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
             est.set_params(**one.best_params_)
             one.best_estimator_ = _refitted(est, X, y, machines) if _shares(est) else est.fit(X, y)
     return found if several else found[0]
+
+
+def _jobs(labels: np.ndarray, folds: list, gammas: list, n: int) -> list[tuple]:
+    """What n jobs are given, one after the other: some values of gamma, and the numbers of some folds."""
+    order = sorted(range(len(gammas)), key=lambda k: -abs(2 * k - len(gammas) + 1))  # ends of a list take longest
+    some_gammas = _dealt([gammas[k] for k in order], n if len(labels) <= FEW else len(gammas))
+    sizes = np.sort(np.unique(labels, return_counts=True)[1])
+    parts = len(folds)
+    if sizes[-2:].sum() * len(folds[0][0]) <= SMALL * len(labels) and len(labels) ** 2 <= SHARED:
+        parts = int(np.ceil(max(len(folds) / FOLDS, n / len(some_gammas))))
+    return [*product(some_gammas, _dealt(range(len(folds)), parts))]
 
 
 def _dealt(values: Sequence, parts: int) -> list[Sequence]:
