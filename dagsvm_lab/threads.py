@@ -15,16 +15,21 @@ if hasattr(os, "register_at_fork"):  # a child has none of its parent's other th
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep BLAS to one thread while any thread is inside: jobs share the cores, and sums are formed in one order.
+    """Keep BLAS to one thread while any thread is inside.
 
-    threadpoolctl lets only one thread of a process set a limit (3.8 ignores the others), and gives it back when that
-    thread leaves, whoever else is still inside. So the limit is counted here.
+    So jobs share the cores, and sums are formed in one order. threadpoolctl lets only
+    one thread of a process set a limit (3.8 ignores the others), and gives it back when
+    that thread leaves, whoever else is still inside. So the limit is counted here.
     """
     with _NOW.lock:
         if not _NOW.inside:
-            _NOW.before = [(library, library.num_threads) for library in _libraries("cvxopt" in sys.modules)]
-        # OpenMP counts threads for every thread apart: each has to set its own
-        if not _NOW.inside or "openmp" in [getattr(lib, "threading_layer", "openmp") for lib, _ in _NOW.before]:
+            _NOW.before = []
+            for library in _libraries("cvxopt" in sys.modules):
+                number = library.num_threads
+                # where it is one already, setting it takes half of a row's time
+                if number != 1 or _of_each_thread(library):
+                    _NOW.before.append((library, number))
+        if not _NOW.inside or _counted_apart():
             _set([(library, 1) for library, _ in _NOW.before])
         _NOW.inside += 1
     try:
@@ -36,7 +41,21 @@ def one_thread() -> Iterator[None]:
                 _set(_NOW.before)
 
 
+def _counted_apart() -> bool:
+    """Whether a library counts its threads for every thread, so that each sets its own.
+
+    OpenMP does.
+    """
+    return any(_of_each_thread(library) for library, _ in _NOW.before)
+
+
+def _of_each_thread(library) -> bool:
+    """Whether each thread has a number of this library's threads of its own."""
+    return getattr(library, "threading_layer", "openmp") == "openmp"
+
+
 def _set(numbers: list[tuple]) -> None:
+    """Give each library its number of threads."""
     for library, number in numbers:
         release = getattr(library, "clear_controlling_thread", lambda force: None)
         release(force=True)

@@ -1,11 +1,39 @@
-"""Two solvers of one dual, and the certificate that judges both.
+"""How the machines are trained: the solver's concepts, as a map.
 
-`solve_qp` is exact (cvxopt), `solve_smo` is fast (NumPy); `certify` recomputes objectives, gap and the
-largest KKT violation of either's answer from the kernel alone.
+`solve_qp` takes interior points (cvxopt), `solve_smo` steps of SMO (NumPy); `certify`
+recomputes objectives, gap and the largest KKT violation of an answer from the kernel.
+
+What is solved
+    dual (dual.py)          signs s, linear term p, bounds u: every two-class machine
+    beta, v                 beta = s alpha; v = s p - K beta, minus the gradient
+    violation               max v of what may rise less min v of what may fall
+    certificate             objectives, gap, violation and bias, judged in float64
+    rounding, converged     violation <= max(tol, 4 noise), whatever the solver
+    snap                    an alpha within rounding of a bound is at it
+    Duals                   the machines of a bank end to end, with their solutions
+    path                    the same machines for growing C: a solution starts the next
+    direct dual (direct.py) all classes at once: Crammer-Singer, Weston-Watkins
+How
+    step (steps.py)         SMO of second order on one dual, or on a stack of them
+    H                       half squared distances, which steps take in K's place
+    short (short.py)        whole duals stacked: SMO, then Newton, to the last digit
+    long (long.py, search.py)  active rows of many duals, grown till none violates
+    judge                   v on all rows, from the support vectors, in float64
+    resting                 a row at its bound that pulls outwards: not active
+    Newton (newton.py)      all free variables of a stack by one linear system each
+    hard (hard.py)          low rank, equal rows, huge C: lines, crossover, active set
+    qp (qp.py)              cvxopt's interior points, then hard.py: solver="qp" alone
+    working set (working.py)  rows of a direct dual: descent, then conjugate gradients
+    interior (interior.py)  Mehrotra's interior points, for direct duals that take long
+    ball (ball.py)          the smallest enclosing ball, by hard.py
+Kernel values
+    table (table.py)        those of many machines, in units that classes can share
+    columns (columns.py)    rows of the kernel matrix, computed on demand and kept
+    bank (bank.py)          which machine goes where, and the warning at the end
 """
 
 from .dual import Certificate, Dual, certify
+from .long import solve_smo
 from .qp import solve_qp
-from .smo import solve_smo
 
 __all__ = ["Certificate", "Dual", "certify", "solve_qp", "solve_smo"]

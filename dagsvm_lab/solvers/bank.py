@@ -1,12 +1,17 @@
-"""All duals of a bank: the small ones stacked and exact, the long ones by active sets that grow.
+"""All duals of a bank: short ones stacked and exact, long ones by active sets that
+grow.
 
-| constant | unit | seconds and memory with other values (made text, 4,000 rows of 20,000 inputs, 254,339 nonzeros) |
+| constant | unit | seconds and memory with other values |
 |---|---|---|
-| THIN = 20 | bytes of kernel rows a byte of sparse values | no limit on either: .86, and 269 MB instead of 150 |
-| LEAST = 64 | MB of kernel rows | less, with THIN = 10: 1.03, and 101 MB |
+| SPARSE_CACHE = 20 | bytes of kernel rows a byte of sparse values | |
+| LEAST_CACHE = 64 | MB of kernel rows | less, with 10 bytes a byte: 1.03, and 101 MB |
+| | | instead of 150; no limit on either: .86, and 269 MB |
+
+(Made text: 4,000 rows of 20,000 inputs, 254,339 nonzeros.)
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,79 +19,120 @@ from tqdm import tqdm
 
 from ..kernels import Kernel
 from ..threads import one_thread
-from .active import sharpen
-from .batch import solve_many
-from .dual import Duals, warn
-from .small import SMALL, solve_small
-from .smo import smo
+from .dual import Dual, Duals, build, warn
+from .hard import solve_hard
+from .long import Settings, solve_long, solve_matrix
+from .short import SHORT_ROWS, solve_short
 
-THIN = 20
-LEAST = 64
+SPARSE_CACHE = 20
+LEAST_CACHE = 64
 
 
 def solve_bank(
     X,
     kernel: Kernel,
     path: list[Duals],
-    kernels=None,
+    kernels: list[Kernel] | None = None,
     *,
     codes=None,
     solver: str,
-    tol: float,
-    max_iter: int,
     verbose: int,
     **how,
 ) -> None:
-    """Solve all Duals of `path`, in place: the same machines, with bounds that grow from one to the next.
+    """Solve all Duals of `path`, in place.
 
-    A machine none of whose alphas is at its bound is solved for larger bounds too. Machines of at most SMALL rows are
-    solved to the last digit, unless their steps are limited by `max_iter`: their answer depends neither on how it was
-    reached, nor on the order of rows, nor on a processor's rounding.
+    They are of the same machines, with bounds that grow from one to the next: a machine
+    none of whose alphas is at its bound is that of larger bounds too. `kernels` holds
+    each machine's own kernel, where they differ; `how` becomes Settings.
     """
-    first, every = path[0], np.arange(len(path[0].bias))
-
-    def square(t: int) -> np.ndarray:
-        """Kernel matrix of machine t."""
-        return (kernels[t] if kernels else kernel).square(X, first.rows[first.part(t)])
-
+    settings = Settings(**how)
     if solver == "qp":
-        from .qp import solve_qp
-
-        for duals in path:
-            for t in every:
-                part = duals.part(t)
-                duals.keep(t, solve_qp(square(t), duals.s[part], linear=duals.p[part], upper=duals.u[part]))
-        return
-    small = np.diff(first.ends) <= SMALL if max_iter < 0 else np.zeros(len(every), bool)
-    total = len(every) * len(path)
-    with one_thread(), tqdm(total=total, desc="machines") if verbose else nullcontext() as bar:
-        progress = bar.update if verbose else int
-        left = solve_small(X, kernel, path, every[small], kernels, progress, codes) if small.any() else [[]] * len(path)
-        if issparse(X):
-            how["cache_size"] = min(how["cache_size"], max(LEAST, THIN * X.data.nbytes / 2**20))
-        before = None
-        for duals, hard in zip(path, left, strict=True):
-            for t in hard:
-                K, part = square(t), duals.part(t)
-                s = duals.s[part]
-                duals.keep(t, sharpen(K, s, smo(K, s, duals.p[part], duals.u[part], tol)))
-            todo = every[~small] if before is None else follow(duals, before, every[~small])
-            if len(todo):
-                solve_many(X, kernel, duals, todo, kernels, tol=tol, max_iter=max_iter, progress=progress, **how)
-            before = duals
+        solve_exactly(X, kernel, path, kernels)
+    else:
+        total = len(path[0].bias) * len(path)
+        bar = tqdm(total=total, desc="machines") if verbose else nullcontext()
+        with one_thread(), bar:
+            if verbose:
+                settings = replace(settings, progress=bar.update)
+            solve_fast(X, kernel, path, kernels, codes, settings)
     for duals in path:
-        above = int((~duals.converged).sum())
+        above = int((duals.kkt_violation > settings.tol).sum())
         if above:
-            warn(f"{above} of {total // len(path)} machines stopped at a violation above tol={tol}: "
-                 "see kkt_violation and n_iter")  # fmt: skip
+            warn(
+                f"{above} of {len(duals.bias)} machines stopped at a violation above "
+                f"tol={settings.tol}: see kkt_violation and n_iter"
+            )
+
+
+def solve_exactly(X, kernel: Kernel, path: list[Duals], kernels) -> None:
+    """Solve machine by machine by interior points (cvxopt)."""
+    from .qp import solve_qp
+
+    with one_thread():
+        for duals in path:
+            for t in range(len(duals.bias)):
+                part = duals.part(t)
+                K = (kernels[t] if kernels else kernel).square(X, duals.rows[part])
+                s, p, u = duals.s[part], duals.p[part], duals.u[part]
+                duals.store_solution(t, solve_qp(K, s, linear=p, upper=u))
+
+
+def solve_fast(X, kernel: Kernel, path: list[Duals], kernels, codes, settings) -> None:
+    """Solve by SMO and what follows it.
+
+    Machines of at most SHORT_ROWS rows are solved to the last digit, unless their steps
+    are limited: their answer depends neither on how it was reached, nor on the order of
+    rows, nor on a processor's rounding.
+    """
+    progress = settings.progress
+    length = np.diff(path[0].ends)
+    is_short = (length <= SHORT_ROWS) & (settings.max_iter < 0)
+    short = np.flatnonzero(is_short)
+    long = np.flatnonzero(~is_short)
+    open_ones: list = [[]] * len(path)  # of each Duals, those that short.py leaves open
+    if len(short):
+        open_ones = solve_short(
+            X, kernel, path, short, kernels, progress, codes, settings.tol
+        )
+    if issparse(X):
+        most = max(LEAST_CACHE, SPARSE_CACHE * X.data.nbytes / 2**20)
+        settings = replace(settings, cache_size=min(settings.cache_size, most))
+    before = None
+    for duals, still_open in zip(path, open_ones, strict=True):
+        for t in still_open:
+            own = kernels[t] if kernels else kernel
+            K = own.square(X, duals.rows[duals.part(t)])
+            duals.store_solution(t, finish(K, duals, t, settings.tol))
+        todo = long if before is None else follow(duals, before, long)
+        if len(todo):
+            solve_long(X, kernel, kernels, duals, todo, settings)
+        before = duals
+
+
+def finish(K, duals: Duals, t: int, tol: float) -> Dual:
+    """The Dual of machine t from the point where it is.
+
+    By hard.py, or by steps where K is not positive semidefinite.
+    """
+    part = duals.part(t)
+    s, p, u = duals.s[part], duals.p[part], duals.u[part]
+    start = s * duals.alpha[part]
+    beta = solve_hard(K.diagonal(), lambda at: K[:, at], s, p, u, start)
+    dual = build(K, s, p, u, s * beta, int(duals.n_iter[t]), tol)
+    return dual if dual.converged else solve_matrix(K, s, p, u, Settings(tol))
 
 
 def follow(duals: Duals, before: Duals, which: np.ndarray) -> np.ndarray:
-    """Take what `before` found for the machines `which`; returns those of them that larger bounds change."""
-    duals.take(before, which)
+    """Take what smaller bounds gave for the machines `which`.
+
+    Returns those of them that `duals`, of larger bounds, change.
+    """
+    duals.copy_stats(before, which)
     changed = ~before.converged[which]
     for k, t in enumerate(which):
         part = duals.part(t)
-        duals.alpha[part] = alpha = before.alpha[part]
-        changed[k] |= bool(((alpha >= before.u[part]) & (alpha > 0)).any())
+        alpha = before.alpha[part]
+        duals.alpha[part] = alpha
+        at_bound = (alpha >= before.u[part]) & (alpha > 0)
+        changed[k] |= at_bound.any()
     return which[changed]

@@ -1,111 +1,154 @@
-"""Kernel rows of support vectors, kept: they judge duals on all their rows, and long active sets step on them.
+"""Kernel rows of support vectors, kept: they judge duals on all their rows.
 
-| constant | unit | seconds with other values, over today's (one-versus-rest on 4,000 USPS rows, one core) |
+Long active sets step on them, too.
+
+| constant | unit | seconds with other values, over today's (one-versus-rest on |
+| | | 4,000 USPS rows, one core) |
 |---|---|---|
-| BLOCK = 2^25 | bytes of one array of kept rows | an eighth 1.00, eight times .99 |
-| CUT = 2^20 | bytes of cut rows allocated at a time | 8,000 Letter rows of 48 inputs: eight times 1.00, one row 1.18 |
-| STRIP = 2048 | rows judged at a time, in one thread | 512 .99, 8192 .98 |
-| FEW = 3 | duals from which a product of matrices beats products with vectors | 1 1.08, 20 1.14 |
-| FOUR = 4 | duals are filled up to a multiple of | 1 1.01 (1.4 for seven duals) |
+| BLOCK_BYTES = 2^25 | bytes of one array of kept rows | an eighth 1.00, eight |
+| | | times .99 |
+| CUT_BYTES = 2^20 | bytes of cut rows allocated at a time | 8,000 Letter rows of 48 |
+| | | inputs: eight times 1.00, one row 1.18 |
+| STRIP_ROWS = 2048 | rows judged at a time, in one thread | 512 .99, 8192 .98 |
+| MATRIX_DUALS = 3 | duals from which on products are of matrices | 1 1.08, 20 1.14 |
+| ROUND_DUALS = 4 | duals are filled up to a multiple | 1 1.01 (1.4 for seven duals) |
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ..kernels import SIDE, Rows
+from ..rows import TILE_SIDE, Rows
 
-BLOCK = 1 << 25
-CUT = 1 << 20
-STRIP = 2048
-FEW, FOUR = 3, 4
-TILE = SIDE**2  # kernel values computed at a time, so that they stay in a core's own cache
+BLOCK_BYTES = 1 << 25
+CUT_BYTES = 1 << 20
+STRIP_ROWS = 2048
+MATRIX_DUALS = 3
+ROUND_DUALS = 4
+TILE_VALUES = TILE_SIDE**2  # kernel values that stay in a core's own cache
 
 
-class Columns:
+class KernelColumns:
     """K[i, at] of rows i: computed once, and kept while `room` bytes last.
 
     `each` is the `map` to compute by, perhaps of threads: what comes out is the same.
 
     Attributes
     ----------
-    slot : place of each row among the kept ones, -1 for one that is not kept; ids : the kept rows, in that order.
-    blocks : the kept rows, `tall` to an array.
-    past : of each dual, the weights of rows not kept when it was judged last, and their product.
+    slot : place of each row among the kept ones, -1 for one that is not kept.
+    ids : the kept rows, in the order of their places.
+    blocks : arrays of `block_rows` kept rows each.
+    last_weights : of each dual, the weights of rows not kept when it was judged last,
+        and the product of these rows with them.
     """
 
     def __init__(self, rows: Rows, at: np.ndarray, room: float, each: Callable = map):
-        self.rows, self.at, self.each, self.past = rows, at, each, {}
+        self.rows = rows
+        self.at = at
+        self.each = each
         width = rows.dtype.itemsize * max(len(at), 1)
-        self.most = min(int(room / width), len(rows))
-        self.tall = max(1, min(BLOCK // width, max(128, len(at) // 16), self.most))
-        self.slot, self.ids, self.blocks = np.full(len(rows), -1), np.empty(0, int), []
+        self.most_kept = min(int(room / width), len(rows))
+        block_rows = min(BLOCK_BYTES // width, max(128, len(at) // 16), self.most_kept)
+        self.block_rows = max(1, block_rows)
+        self.slot = np.full(len(rows), -1)
+        self.ids = np.empty(0, int)
+        self.blocks: list[np.ndarray] = []
+        self.last_weights: dict[int, tuple] = {}
 
     def learn(self, ids: np.ndarray) -> bool:
-        """Whether the rows are all kept now: those that are not yet are computed, if there is room."""
+        """Keep these rows, if there is room for all of them; whether there was."""
         new = ids[self.slot[ids] < 0]
-        if len(self.ids) + len(new) > self.most:
+        if len(self.ids) + len(new) > self.most_kept:
             return False
         while len(new):
-            k, used = divmod(len(self.ids), self.tall)
+            k, used = divmod(len(self.ids), self.block_rows)
             if k == len(self.blocks):
-                self.blocks.append(np.empty((self.tall, len(self.at)), self.rows.dtype))
-            part, new = new[: self.tall - used], new[self.tall - used :]
-            self.rows.fill(part, self.at, self.blocks[k][used : used + len(part)], self.each)
+                shape = (self.block_rows, len(self.at))
+                self.blocks.append(np.empty(shape, self.rows.dtype))
+            part = new[: self.block_rows - used]
+            new = new[len(part) :]
+            out = self.blocks[k][used : used + len(part)]
+            self.rows.fill(part, self.at, out, self.each)
             self.slot[part] = len(self.ids) + np.arange(len(part))
             self.ids = np.concatenate([self.ids, part])
         return True
 
     def row(self, i: int) -> np.ndarray:
         """K[i, at] of a row that is kept."""
-        k, used = divmod(self.slot.item(i), self.tall)
+        k, used = divmod(self.slot.item(i), self.block_rows)
         return self.blocks[k][used]
 
-    def times(self, support: np.ndarray, weights: np.ndarray, who: Sequence[int]) -> np.ndarray:
-        """(K[at, support] @ weights).T in float64, one row a dual; `who` are the duals' numbers.
+    def times(
+        self, support: np.ndarray, weights: np.ndarray, who: Sequence[int]
+    ) -> np.ndarray:
+        """(K[at, support] @ weights).T in float64, one row a dual.
 
-        Of rows that are not kept, only those whose weights are not those of the last time are computed.
+        `who` are the duals' numbers. Of rows that are not kept, only those whose
+        weights are not those of the last time are computed.
         """
         all_kept = self.learn(support)
-        duals = len(who)
-        full = np.zeros((-(-duals // FOUR) * FOUR if duals >= FEW else duals, len(self.rows)), self.rows.dtype)
-        full[:duals, support] = weights.T
-        f = np.zeros((duals, len(self.at)))
-        changes, beyond = ([], f) if all_kept and not self.past else self._changes(full, who)
+        n = len(who)
+        padded = -(-n // ROUND_DUALS) * ROUND_DUALS if n >= MATRIX_DUALS else n
+        full = np.zeros((padded, len(self.rows)), self.rows.dtype)  # (duals, all rows)
+        full[:n, support] = weights.T
+        f = np.zeros((n, len(self.at)))
+        changes: list[tuple] = []
+        beyond = f  # what rows that are not kept add
+        if not all_kept or self.last_weights:
+            changes, beyond = self._changes(full, who)
 
         def strip(first: int) -> None:
-            part = slice(first, first + STRIP)
-            total, at = f[:, part], self.at[part]
-            for k, block in enumerate(self.blocks):
-                w = full[:, self.ids[k * self.tall : (k + 1) * self.tall]]
-                values = block[: w.shape[1], part]
-                if duals >= FEW:
-                    total += (w @ values)[:duals]
-                else:
-                    for one, row in zip(total, w, strict=True):
-                        one += row @ values
+            """Add to f, and to `beyond`, on one strip of `at`."""
+            part = slice(first, first + STRIP_ROWS)
+            self._add_kept(full, part, f[:, part])
             for ids, w in changes:
-                for n, tile in self.rows.tiles(at, ids, TILE // len(ids)):
-                    beyond[:, first + n : first + n + len(tile)] += (w @ tile.T)[:duals]
+                size = TILE_VALUES // len(ids)
+                for start, tile in self.rows.tiles(self.at[part], ids, size):
+                    own = slice(first + start, first + start + len(tile))
+                    beyond[:, own] += (w @ tile.T)[:n]
 
-        for _ in self.each(strip, range(0, len(self.at), STRIP)):
+        for _ in self.each(strip, range(0, len(self.at), STRIP_ROWS)):
             pass
         return f if beyond is f else f + beyond
 
-    def _changes(self, full: np.ndarray, who: Sequence[int]) -> tuple[list[tuple], np.ndarray]:
-        """What has changed of the weights of rows not kept, in parts, and the products of these rows before that."""
+    def _add_kept(self, full: np.ndarray, part: slice, total: np.ndarray) -> None:
+        """Add the kept rows' share of K[at[part]] @ full.T to `total`, in place."""
+        n = len(total)
+        for k, block in enumerate(self.blocks):
+            ids = self.ids[k * self.block_rows : (k + 1) * self.block_rows]
+            w = full[:, ids]
+            values = block[: len(ids), part]
+            if n >= MATRIX_DUALS:
+                total += (w @ values)[:n]
+                continue
+            for one, row in zip(total, w, strict=True):
+                one += row @ values
+
+    def _changes(
+        self, full: np.ndarray, who: Sequence[int]
+    ) -> tuple[list[tuple], np.ndarray]:
+        """What has changed of the weights of rows that are not kept.
+
+        Returns them in parts, (rows, weights), and the products before these changes:
+        an array that `last_weights` keeps, and that `times` brings up to date in place.
+        """
         change = full.copy()
         change[:, self.ids] = 0.0
         weights = change[: len(who)]
-        none = np.zeros(len(self.rows), full.dtype), np.zeros(len(self.at))
-        before, beyond = (np.array(part) for part in zip(*(self.past.get(k, none) for k in who), strict=True))
-        self.past |= zip(who, zip(weights.copy(), beyond, strict=True), strict=True)
+        before = np.zeros_like(weights)
+        beyond = np.zeros((len(who), len(self.at)))
+        for k, dual in enumerate(who):
+            if dual in self.last_weights:
+                before[k], beyond[k] = self.last_weights[dual]
+            self.last_weights[dual] = (weights[k].copy(), beyond[k])
         weights -= before
         ids = np.flatnonzero(change.any(0))
-        return [(part, change[:, part]) for part in np.split(ids, range(SIDE, len(ids), SIDE)) if len(part)], beyond
+        parts = np.split(ids, range(TILE_SIDE, len(ids), TILE_SIDE))
+        return [(part, change[:, part]) for part in parts if len(part)], beyond
 
 
 def arrays(n: int, dtype: np.dtype) -> Iterator[np.ndarray]:
-    """Arrays of n values, of any content and without end, allocated CUT bytes at a time."""
+    """Arrays of n values, of any content and without end, CUT_BYTES at a time."""
+    some = max(1, CUT_BYTES // (n * dtype.itemsize))
     while True:
-        yield from np.empty((max(1, CUT // (n * dtype.itemsize)), n), dtype)
+        yield from np.empty((some, n), dtype)

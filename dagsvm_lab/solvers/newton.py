@@ -1,114 +1,223 @@
-"""Stacked duals to the last digit: Newton's method on all free variables of all machines at once.
+"""Stacked duals to the last digit: Newton's method on their free variables.
 
-In beta = s a the dual is: minimise 1/2 b'Kb - goal'b with sum b = total and b between 0 and s u. (A whole dual has
-goal = s p and total = 0; for active rows, goal and total hold what the others contribute.) The primal-dual active set
-method (Hintermueller, Ito, Kunisch 2003), which for a support vector machine is Newton's method on the optimality
-conditions (Chapelle 2007): each row is at 0, at its bound, or free. With the others held, the free beta and the bias
-solve
+    minimise 1/2 b'Kb - goal'b   with  sum b = total,  b between 0 and s u
 
-    K_FF beta_F + bias = (goal - K beta)_F,    sum beta = total.
+(dual.py; a whole dual has goal = s p and total = 0. For active rows, goal and total
+hold what the others contribute.) In the primal-dual active set method (Hintermueller,
+Ito, Kunisch 2003), which for a support vector machine is Newton's method on the
+optimality conditions (Chapelle 2007), each row is at 0, at its bound, or free. With the
+others held, the free b and the bias solve
 
-Then a free beta outside its box goes to the side that it left by, and a row at a side whose v - bias pulls inwards
-becomes free, v = goal - K beta. When no row changes, all conditions hold: the point is the exact solution. It is not
-monotone: a machine may go round in circles, end above its start (only if K is not positive semidefinite), or meet a
-singular system. Those are not settled, and the caller goes on from where it was.
+    K_FF b_F + bias = (goal - K b)_F,    sum b = total.
 
-References: Hintermueller, Ito, Kunisch, "The primal-dual active set strategy as a semismooth Newton method", SIAM J.
-Optim. 13 (2003); Chapelle, "Training a support vector machine in the primal", Neural Computation 19 (2007).
+Then a free b outside its box goes to the side that it left by, and a row at a side
+whose v - bias pulls inwards becomes free, v = goal - K b. When no row changes, all
+conditions hold: the point is the exact solution. The method is not monotone: a machine
+may go round in circles, end above its start (only if K is not positive semidefinite),
+or meet a singular system. Such a machine is not settled, and keeps the point that it
+came with.
+
+References: Hintermueller, Ito, Kunisch, "The primal-dual active set strategy as a
+semismooth Newton method", SIAM J. Optim. 13 (2003); Chapelle, "Training a support
+vector machine in the primal", Neural Computation 19 (2007).
+
+| constant | unit | seconds with other values, over today's (one core) |
+|---|---|---|
+| MOST_SYSTEMS = 8 | linear systems a machine | most need 1 to 4. Vehicle, C = 100: |
+| | | 4 takes 3.3 times as long, 16 1.02 |
+| FREE_GROWTH = 1.5 | free rows over those at the start | with more, machines stray. |
+| | | Segment, C = 100: 1.25 1.03, never 1.35 |
+| SYSTEM_CELLS = 2^17 | entries of the systems formed at a time | Vowel, five C: |
+| | | an eighth .98, eight times 1.24 |
+| EQUAL_RIDGE = 1e-13 | of a free row's K_ii | equal rows share their beta, where the |
+| | | system would be singular |
 """
 
 import numpy as np
 
-from .active import EXACT
-from .dual import measure
-from .table import Table
+from .dual import EXACT, measure
+from .table import KernelTable
 
-ROUNDS = 8  # linear systems; most machines need 1 to 4. Vehicle, C = 100: with 4 it takes 3.3 times as long, 16 1.02
-GROWTH = 1.5  # free rows over those of the start: with more, machines stray. Segment, C = 100: 1.25 1.03, never 1.35
-CELLS = 1 << 17  # entries of the systems formed at a time. Vowel, five C: an eighth .98, eight times 1.24
-RIDGE = 1e-13  # of a free row's K_ii: rows that are equal share their beta, where the system would be singular
+MOST_SYSTEMS = 8
+FREE_GROWTH = 1.5
+SYSTEM_CELLS = 1 << 17
+EQUAL_RIDGE = 1e-13
 
 
-def exact(table: Table, s, u, goal, beta, live, total=0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Solve the machines `live` of `table`, of which all else is given; returns (beta, v, settled, rounds)."""
-    alpha, total = s * beta, np.broadcast_to(np.asarray(total, float), len(live))
-    full, free = (alpha >= u) & (u > 0), (alpha > 0) & (alpha < u)
-    held = np.where(full, s * u, 0.0)  # beta of the full rows, and K times it, which changes little from round to round
-    of_held = table.times(held, live) if full.any() else np.zeros(held.shape)
-    v, beta = goal - of_held - table.times(np.where(full, 0.0, beta), live), beta.copy()
-    objective = -0.5 * (beta * (v + goal)).sum(1)
-    noise = EXACT * np.maximum(np.abs(v).max(1), np.abs(goal).max(1))
-    settled = ~(free | full).any(1)  # nothing moved: one sign only, or nothing to gain
-    rounds, at = np.zeros(len(live), int), np.flatnonzero(~settled)
-    most = GROWTH * free.sum(1) + 8 if table.units > 1 else np.full(len(live), np.inf)
-    for _ in range(ROUNDS):
+def solve_newton(
+    table: KernelTable, s, u, goal, beta, live, total=0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Solve the machines `live` of `table`; returns (beta, v, settled, rounds) of them.
+
+    s, u, goal and beta are theirs (machines, rows), beta feasible; `total` is one
+    number, or one a machine. None of them is changed.
+    """
+    stack = _Stack(table, s, u, goal, beta, live, total)
+    at = np.flatnonzero(~stack.settled)
+    for _ in range(MOST_SYSTEMS):
         if not len(at):
             break
-        F, U, sl, ul, gl, who = free[at], full[at], s[at], u[at], goal[at], live[at]
-        b = np.where(U, sl * ul, 0.0)
-        if (new := b - held[at]).any():
-            held[at], of_held[at] = b, of_held[at] + table.times(new, who)
-        right = gl - of_held[at]
-        bias = _free(table, who, F, right, b, total[at])
-        new_v = right - table.times(np.where(F, b, 0.0), who) if table.units > 1 else gl - table.times(b, who)
-        a = sl * b
-        empty = ~F.any(1)
-        if empty.any():
-            bias[empty] = measure((gl - new_v)[empty], sl[empty], (sl * gl)[empty], ul[empty], a[empty]).bias
-        pull, eps = sl * (new_v - bias[:, None]), noise[at][:, None]
-        over = F & (a > ul)
-        new_F = (F & ~over & (a >= 0)) | (~F & ~U & (pull > eps) & (ul > 0)) | (U & (pull < -eps))
-        new_U = over | (U & ~new_F)
-        same = ((new_F == F) & (new_U == U)).all(1)
-        rest = np.abs(np.where(F, pull, 0.0)).max(1)
-        rest += np.abs(b.sum(1) - total[at]) / (1e-300 + np.abs(b).sum(1)) * np.abs(gl).max(1)
-        lower = -0.5 * (b * (new_v + gl)).sum(1) <= objective[at] + 1e-9 * np.abs(objective[at])
-        good = same & lower & (rest <= 100 * noise[at])
-        beta[at[good]], v[at[good]], settled[at[good]] = np.where(a > ul, sl * ul, b)[good], new_v[good], True
-        rounds[at] += 1
-        free[at], full[at] = new_F, new_U
-        at = at[~same & np.isfinite(bias) & (new_F.sum(1) <= most[at])]
-    return beta, v, settled, rounds
+        at = stack.step(at)
+    return stack.beta, stack.v, stack.settled, stack.rounds
 
 
-def _free(table, who, F, right, beta, total) -> np.ndarray:
-    """Solve the free beta, in place, and the bias of the machines `who`; nan where a system is singular."""
-    count, bias, first = F.sum(1), np.empty(len(F)), 0
+class _Stack:
+    """The machines under way; all arrays are (machines, rows), or one number a machine.
+
+    Attributes
+    ----------
+    free, full : which rows are free, and which are at their bounds.
+    held, of_held : b of the full rows and K times it, which change little in a step.
+    beta, v, settled, rounds : what is given back; beta and v change with settled alone.
+    objective, noise : at the start, and the difference of v that counts as none.
+    most : free rows beyond which a machine is given up.
+    """
+
+    def __init__(self, table: KernelTable, s, u, goal, beta, live, total):
+        self.table = table
+        self.live = live
+        self.s = s
+        self.u = u
+        self.goal = goal
+        self.total = np.broadcast_to(np.asarray(total, float), len(live))
+        self.beta = beta.copy()
+        alpha = s * beta
+        self.full = (alpha >= u) & (u > 0)
+        self.free = (alpha > 0) & (alpha < u)
+        self.held = np.where(self.full, s * u, 0.0)
+        self.of_held = np.zeros(beta.shape)
+        if self.full.any():
+            self.of_held = table.times(self.held, live)
+        of_others = table.times(np.where(self.full, 0.0, beta), live)
+        self.v = goal - self.of_held - of_others
+        self.objective = -0.5 * (beta * (self.v + goal)).sum(1)
+        size = np.maximum(np.abs(self.v).max(1), np.abs(goal).max(1))
+        self.noise = EXACT * size
+        # nothing moved: one sign only, or nothing to gain
+        self.settled = ~(self.free | self.full).any(1)
+        self.rounds = np.zeros(len(live), int)
+        self.most = np.full(len(live), np.inf)
+        if table.units > 1:
+            self.most = FREE_GROWTH * self.free.sum(1) + 8
+
+    def step(self, at: np.ndarray) -> np.ndarray:
+        """Take one step of the machines `at`; returns those that go on."""
+        b, bias, v = self._solve(at)
+        pull = self.s[at] * (v - bias[:, None])
+        free, full = self._new_sides(at, b, pull)
+        same = ((free == self.free[at]) & (full == self.full[at])).all(1)
+        good = same & self._is_solution(at, b, v, pull)
+        solved = at[good]
+        upper = self.u[solved]
+        alpha = self.s[solved] * b[good]
+        self.beta[solved] = np.where(alpha > upper, self.s[solved] * upper, b[good])
+        self.v[solved] = v[good]
+        self.settled[solved] = True
+        self.rounds[at] += 1
+        self.free[at] = free
+        self.full[at] = full
+        few = free.sum(1) <= self.most[at]
+        return at[~same & np.isfinite(bias) & few]
+
+    def _new_sides(self, at, b, pull) -> tuple[np.ndarray, np.ndarray]:
+        """(free, full) of the machines `at`, whose systems are solved by b."""
+        free, full, u = self.free[at], self.full[at], self.u[at]
+        alpha = self.s[at] * b
+        noise = self.noise[at][:, None]
+        over = free & (alpha > u)
+        inside = free & ~over & (alpha >= 0)
+        freed = ~free & ~full & (pull > noise) & (u > 0)
+        new_free = inside | freed | (full & (pull < -noise))
+        return new_free, over | (full & ~new_free)
+
+    def _is_solution(self, at, b, v, pull) -> np.ndarray:
+        """Whether b, where no row changes sides, is the solution: that its system was
+        solved, up to rounding, and that the objective did not rise."""
+        goal = self.goal[at]
+        rest = np.abs(np.where(self.free[at], pull, 0.0)).max(1)
+        amiss = np.abs(b.sum(1) - self.total[at]) / (1e-300 + np.abs(b).sum(1))
+        rest += amiss * np.abs(goal).max(1)
+        objective = -0.5 * (b * (v + goal)).sum(1)
+        before = self.objective[at]
+        lower = objective <= before + 1e-9 * np.abs(before)
+        return lower & (rest <= 100 * self.noise[at])
+
+    def _solve(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(b, bias, v) of the machines `at`: free rows solved, the others held."""
+        table, live = self.table, self.live[at]
+        free, full, s, u = self.free[at], self.full[at], self.s[at], self.u[at]
+        goal = self.goal[at]
+        b = np.where(full, s * u, 0.0)
+        change = b - self.held[at]
+        if change.any():
+            self.held[at] = b
+            self.of_held[at] += table.times(change, live)
+        right = goal - self.of_held[at]
+        bias = _solve_free(table, live, free, right, b, self.total[at])
+        if table.units > 1:
+            v = right - table.times(np.where(free, b, 0.0), live)
+        else:
+            v = goal - table.times(b, live)
+        none = ~free.any(1)
+        if none.any():
+            at_bounds = (goal - v, s, s * goal, u, s * b)
+            bias[none] = measure(*(part[none] for part in at_bounds)).bias
+        return b, bias, v
+
+
+def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray:
+    """Solve the free beta, in place; returns the biases, nan where all is singular.
+
+    `who` are the machines; `right` is goal less what the full rows contribute.
+    """
+    count = free.sum(1)
+    bias = np.empty(len(free))
     order = np.argsort(-count, kind="stable")
-    while first < len(F):
-        w = max(int(count[order[first]]), 1)
-        part = order[first : first + CELLS // w**2 + 1]
-        at = np.argsort(~F[part], axis=1, kind="stable")[:, :w]
-        own, real = part[:, None], np.arange(w) < count[part, None]
-        found = _bordered(table, who[part], at, real, right[own, at], total[part] - beta[part].sum(1))
-        beta[own, at] = np.where(real, found[:, :w], beta[own, at])
-        bias[part] = found[:, w]
+    first = 0
+    while first < len(free):
+        width = max(int(count[order[first]]), 1)
+        part = order[first : first + SYSTEM_CELLS // width**2 + 1]
+        rows = np.argsort(~free[part], axis=1, kind="stable")[:, :width]
+        real = np.arange(width) < count[part, None]
+        own = part[:, None]
+        rest = total[part] - beta[part].sum(1)
+        K = table.square(who[part], np.where(real, rows, rows[:, :1]))
+        found = _bordered(K, real, right[own, rows], rest)
+        beta[own, rows] = np.where(real, found[:, :width], beta[own, rows])
+        bias[part] = found[:, width]
         first += len(part)
     return bias
 
 
-def _bordered(table, who, at, real, right, rest) -> np.ndarray:
-    """Solutions (beta, bias) of K beta + bias = right on the rows `at` that are `real`, with sum beta = rest."""
-    P, w = at.shape
-    M = np.empty((P, w + 1, w + 1))
-    M[:, :w, :w] = table.square(who, np.where(real, at, at[:, :1]))
+def _bordered(K: np.ndarray, real, right, rest) -> np.ndarray:
+    """(beta, bias) with K beta + bias = right on the `real` rows, and sum beta = rest.
+
+    K is (machines, width, width); rows that are not real, which fill it up, get 0.
+    """
+    machines, width = real.shape
+    M = np.empty((machines, width + 1, width + 1))
+    M[:, :width, :width] = K
+    every = range(width)
     if not real.all():
-        M[:, :w, :w] *= real[:, :, None] & real[:, None, :]
-        M[:, range(w), range(w)] += ~real
-    M[:, :w, w] = M[:, w, :w] = real
-    M[:, w, w] = ~real[:, 0]
-    M[:, range(w), range(w)] *= 1.0 + RIDGE
-    b = np.zeros((P, w + 1, 1))
-    b[:, :w, 0] = right * real
-    b[:, w, 0] = np.where(real[:, 0], rest, 0.0)
+        M[:, :width, :width] *= real[:, :, None] & real[:, None, :]
+        M[:, every, every] += ~real
+    M[:, :width, width] = real
+    M[:, width, :width] = real
+    M[:, width, width] = ~real[:, 0]
+    M[:, every, every] *= 1.0 + EQUAL_RIDGE
+    b = np.zeros((machines, width + 1, 1))
+    b[:, :width, 0] = right * real
+    b[:, width, 0] = np.where(real[:, 0], rest, 0.0)
     return _solved(M, b)
 
 
-def _solved(M, b) -> np.ndarray:
+def _solved(M: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solutions of the stacked systems; nan where one is singular."""
     try:
         return np.linalg.solve(M, b)[:, :, 0]
     except np.linalg.LinAlgError:
         if len(M) == 1:
             return np.full(b.shape[:2], np.nan)
-        return np.concatenate([_solved(*part) for part in zip(np.array_split(M, 2), np.array_split(b, 2), strict=True)])
+        half = len(M) // 2
+        parts = [_solved(M[:half], b[:half]), _solved(M[half:], b[half:])]
+        return np.concatenate(parts)

@@ -1,157 +1,260 @@
-"""The step that every dual is solved by, for one dual (`lean`) and for a stack of them (`together`).
+"""One step of sequential minimal optimisation, for one dual (`smo_one`) or a stack of
+them (`smo_stack`).
 
-    minimise 1/2 b'Kb - (s p)'b   with  sum b = 0,  lo <= b <= hi        (b = s alpha, alpha in [0, u])
+    minimise 1/2 b'Kb - (s p)'b   with  sum b = 0,  lo <= b <= hi        (b = s alpha)
 
-v = s p - K b is minus the gradient. A step moves b_i up and b_j down by t; the solution has max v over {b < hi} at most
-min v over {b > lo}. i is the maximal violator, j the best partner of second order (Fan, Chen, Lin 2005, JMLR
-6:1889-1918, WSS 2): it gains most, (v_i - v_j)^2 / eta_ij, where eta_ij = K_ii + K_jj - 2 K_ij.
+A step moves b_i up and b_j down by the same t. After every step sum b = 0, lo <= b <=
+hi, and v = s p - K b, minus the gradient, is up to date but for a number that all rows
+of a dual share: only differences of v matter. The dual is solved where the largest v
+among rows that may rise (b < hi) is at most the least among rows that may fall (b >
+lo). Row i is the one with the largest v, j its best partner of second order: the one
+that gains most, (v_i - v_j)^2 / eta_ij with eta_ij = K_ii + K_jj - 2 K_ij (Fan, Chen
+and Lin, "Working set selection using second order information for training support
+vector machines", JMLR 6:1889-1918, 2005, WSS 2).
 
-Two things keep the loop lean.
-- v is kept twice, vU is -inf where b may not rise and vL is +inf where it may not fall: one argmax needs no mask.
-- Instead of K it uses H_ij = eta_ij / 2. K_in - K_jn is H_jn - H_in plus the same number for every n, and only
-  differences of v matter, to steps and to the violation. In float32 (Gaussians, K_ii = 1) H is kept above zero.
+Two things keep a step short.
+
+- v is kept twice: -inf stands where b may not rise in the first copy, inf where it may
+  not fall in the second. So an argmax needs no mask.
+- H_ij = eta_ij / 2 takes the place of K. K_in - K_jn is H_jn - H_in but for a number
+  that
+  all n share. In float32, which is for kernels with K_ii = 1, H is kept above zero.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
-| STRETCH = 1.2 | of the least point along t | Letter: 1 1.07, 1.4 1.06; Vowel: 1.07, 1.04; Vehicle: 1.05, .95 |
-| STEPS = 16 | steps between two looks at who is done | Letter: 8 .99, 32 .96; Segment: 1.03, 1.14 |
-| FEW = 3 | duals that go one by one | Letter: 1 1.09, 8 1.01; Segment: 1.18, 1.01 |
-| TAU | least eta | keeps equal rows from dividing by zero (LIBSVM's value) |
-| SLIGHT | added to H in float32 | keeps float32 from calling rows equal that are not |
+| STRETCH = 1.2 | of the step to the least point | Letter: 1 1.07, 1.4 1.00; |
+| | | Vowel: 1.13, 1.03; Vehicle: 1.10, .96 |
+| STEPS_AT_ONCE = 16 | steps between two looks at who is solved | Letter: 8 .98, |
+| | | 32 .99; Segment: 1.04, 1.01 |
+| FEW_DUALS = 3 | duals that go one by one | Letter: 1 1.03, 8 .98; |
+| | | Segment: 1.15, .99 |
+| TAU | least eta | equal rows would divide by zero (LIBSVM's value) |
+| SLIGHT | added to H in float32 | without it rows may seem equal that are not |
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.blas import daxpy, saxpy
 
 STRETCH = 1.2
-STEPS = 16
-FEW = 3
+STEPS_AT_ONCE = 16
+FEW_DUALS = 3
 TAU = 1e-12
 SLIGHT = np.array(5e-7, np.float32)
 
 
-def together(table, v2, b, lo, hi, stop, limit) -> tuple[np.ndarray, np.ndarray]:
-    """(steps, reached) of the duals of a Table; b and the two copies of v change in place.
+@dataclass
+class Point:
+    """Where a dual stands (arrays of its rows), or a stack of duals (duals, rows).
 
-    When only a few of many are left, they are given back unfinished, to go on in better company.
+    Attributes
+    ----------
+    v2 : both copies of v, (2, rows) or (2, duals, rows).
+    beta, lo, hi : b of the formula above and its box.
     """
-    taken, reached = np.zeros(len(b), int), np.ones(len(b), bool)
-    who = np.flatnonzero(v2[0].max(1) - v2[1].min(1) > stop)
-    room = limit[who] >= STEPS
-    late, who = who[~room].tolist(), who[room]
-    while len(who) > FEW and reached.all():
-        v, x, low, high = v2.take(who, 1), b[who], lo[who].ravel(), hi[who].ravel()
-        still = open_ = np.ones(len(who), bool)
-        while still.sum() > 0.75 * len(who) and still[open_].all():
-            t = _march(table, who, v, x, low, high)
-            taken[who] += STEPS
-            open_ = (v[0].max(1) - v[1].min(1) > stop[who]) & (t > 0)
-            still = open_ & (taken[who] + STEPS <= limit[who])
-        v2[:, who], b[who] = v, x
-        late += who[open_ & ~still].tolist()
-        who = who[still]
-        if FEW < len(who) <= len(b) // 4:
-            reached[who] = False
-    for k in late + who[reached[who]].tolist():
-        taken[k] += lean(table.half(k), v2[:, k], b[k], lo[k], hi[k], stop[k], limit[k] - taken[k])
-    return taken, reached
+
+    v2: np.ndarray
+    beta: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+
+    def of(self, k: int) -> "Point":
+        """Dual k of a stack: views, so that steps of it are steps in the stack."""
+        return Point(self.v2[:, k], self.beta[k], self.lo[k], self.hi[k])
 
 
-def _march(table, who, v, x, low, high) -> np.ndarray:
-    """Take STEPS steps of the duals `who`, in place; returns the length of each one's last step.
+def split_gradient(v, beta, lo, hi, dtype=float) -> np.ndarray:
+    """Both copies of v: -inf where beta may not rise, inf where it may not fall."""
+    v2 = np.empty((2, *v.shape), dtype)
+    v2[0] = np.where(beta < hi, v, -np.inf)
+    v2[1] = np.where(beta > lo, v, np.inf)
+    return v2
 
-    v and x are those of `who`, low and high theirs end to end.
+
+def merge_gradient(v2: np.ndarray) -> np.ndarray:
+    """v of its two copies."""
+    return np.where(np.isfinite(v2[0]), v2[0], v2[1])
+
+
+def smo_stack(table, point: Point, stop, limit) -> np.ndarray:
+    """Step the duals of a KernelTable until none violates by more than its `stop`.
+
+    In: `point`, a stack; `stop` and `limit` (duals,), violations and numbers of steps.
+    Out: the steps taken by each dual. beta and v2 of `point` are changed in place.
     """
-    P, width = x.shape
-    H, row, across = table.H, table.row.take(who, 0).reshape(-1), table.across.take(who, 0)
-    own, alone = np.arange(P) * width, table.units == 1
-    shift = row[own] - own
-    (vU, vL), flat = v, x.reshape(-1)
-    fU, fL = vU.reshape(-1), vL.reshape(-1)
-    H_i, H_j, gain = np.empty((3, P, width), H.dtype)
-    units_i, units_j = (part if alone else part.reshape(*across.shape, -1) for part in (H_i, H_j))
-    tau = None if H.dtype == np.float32 else np.full_like(gain, TAU)
-    newton, pair, ends = H_j.reshape(-1), np.empty((2, P), int), np.empty((2, P), H.dtype)
-    i, j = pair
-    for _ in range(STEPS):
-        vU.argmax(1, out=i)
-        i += own
-        H.take(i + shift if alone else row.take(i)[:, None] + across, 0, out=units_i, mode="clip")
-        np.subtract(fU.take(i)[:, None], vL, out=gain)
-        eta = H_i if tau is None else np.maximum(H_i, tau, out=H_j)
-        np.divide(gain, eta, out=H_j)  # twice the unclipped step
-        np.abs(gain, out=gain)
-        gain *= H_j
-        gain.argmax(1, out=j)
-        j += own
-        t = 0.5 * STRETCH * newton.take(j).astype(float)
-        H.take(j + shift if alone else row.take(j)[:, None] + across, 0, out=units_j, mode="clip")
-        at, top, floor = flat.take(pair), high.take(pair), low.take(pair)
-        np.minimum(t, top[0] - at[0], out=t)
-        np.minimum(t, at[1] - floor[1], out=t)
-        np.maximum(t, 0.0, out=t)
-        H_j -= H_i
-        H_j *= t.astype(H.dtype)[:, None]
-        v -= H_j
-        at[0] += t
-        at[1] -= t
-        flat[pair] = at
-        ends[0], ends[1] = fU.take(i), fL.take(j)
-        fU[pair] = np.where(at < top, ends, -np.inf)
-        fL[pair] = np.where(at > floor, ends, np.inf)
-    return t
+    taken = np.zeros(len(point.beta), int)
+    violation = point.v2[0].max(1) - point.v2[1].min(1)
+    live = np.flatnonzero(violation > stop)
+    short = limit[live] < STEPS_AT_ONCE
+    left = live[short].tolist()  # duals that go on one by one
+    live = live[~short]
+    while len(live) > FEW_DUALS:
+        unsolved = _step_together(table, point, stop, limit, live, taken)
+        many_steps_left = taken[live] + STEPS_AT_ONCE <= limit[live]
+        left += live[unsolved & ~many_steps_left].tolist()
+        live = live[unsolved & many_steps_left]
+    for k in left + live.tolist():
+        rest = limit[k] - taken[k]
+        taken[k] += smo_one(table.half(k), point.of(k), stop[k], rest)
+    return taken
 
 
-def lean(fetch, v2, b, lo, hi, stop: float, limit: int, room: int = 1 << 30, seen=None) -> int:
-    """Steps taken until the violation is <= stop, or none is possible; b and the two copies of v change in place.
+def _step_together(table, point: Point, stop, limit, live, taken) -> np.ndarray:
+    """Step the duals `live` until a quarter of them is solved, or one nears its limit.
 
-    fetch(i) computes H_i, above zero in float32; at most about `room` of them are kept, in `seen` for another call on
-    the same rows. Only differences of v matter to a step, and K_in - K_jn = H_jn - H_in + the same for every n; eta is
-    2 H_ij.
+    Returns which of them are not solved yet; `point` and `taken` are changed in place.
     """
-    state, v2 = v2, v2.copy()
-    vU, vL = v2
-    (gain, size), level = np.empty_like(v2), np.empty((), v2.dtype)
-    axpy, tau = (saxpy, None) if v2.dtype == np.float32 else (daxpy, np.full_like(gain, TAU))
-    x, low, high = b.tolist(), lo.tolist(), hi.tolist()
-    rows = {} if seen is None else seen
+    v2 = point.v2.take(live, 1)  # (2, live duals, rows)
+    beta = point.beta[live]
+    lo = point.lo[live].ravel()
+    hi = point.hi[live].ravel()
+    march = _March(table, live)
+    while True:
+        last = march.steps(v2, beta, lo, hi)
+        taken[live] += STEPS_AT_ONCE
+        unsolved = (v2[0].max(1) - v2[1].min(1) > stop[live]) & (last > 0)
+        at_limit = taken[live] + STEPS_AT_ONCE > limit[live]
+        if unsolved.sum() <= 0.75 * len(live) or (unsolved & at_limit).any():
+            break
+    point.v2[:, live] = v2
+    point.beta[live] = beta
+    return unsolved
+
+
+class _March:
+    """The steps of a fixed set of stacked duals, and the arrays that they are taken in.
+
+    Rows of all duals are numbered end to end: row r of dual k is k * width + r.
+    """
+
+    def __init__(self, table, live: np.ndarray):
+        self.H = table.H
+        self.row = table.row.take(live, 0).reshape(-1)  # first unit of H of every row
+        self.across = table.across.take(live, 0)  # (duals, units): offsets of the units
+        self.one_unit = table.units == 1
+        duals = len(live)
+        width = len(self.row) // duals
+        self.first = np.arange(duals) * width  # each dual's first row
+        self.shift = self.row[self.first] - self.first
+        self.H_i = np.empty((duals, width), self.H.dtype)
+        self.H_j = np.empty_like(self.H_i)
+        self.gain = np.empty_like(self.H_i)
+        self.tau = None if self.H.dtype == np.float32 else np.full_like(self.gain, TAU)
+
+    def fetch(self, i: np.ndarray, out: np.ndarray) -> None:
+        """Write row i[k] of H of every dual k to out[k]."""
+        if self.one_unit:
+            self.H.take(i + self.shift, 0, out=out, mode="clip")
+        else:
+            units = out.reshape(*self.across.shape, -1)
+            at = self.row.take(i)[:, None] + self.across
+            self.H.take(at, 0, out=units, mode="clip")
+
+    def steps(self, v2, beta, lo, hi) -> np.ndarray:
+        """Take STEPS_AT_ONCE steps of every dual; v2 and beta change in place.
+
+        `lo` and `hi` are flat. Returns the length of each dual's last step.
+        """
+        H_i, H_j, gain = self.H_i, self.H_j, self.gain
+        v_up, v_low = v2
+        flat_up, flat_low = v_up.reshape(-1), v_low.reshape(-1)
+        flat_beta = beta.reshape(-1)
+        pair = np.empty((2, len(beta)), int)
+        i, j = pair
+        ends = np.empty(pair.shape, H_i.dtype)
+        for _ in range(STEPS_AT_ONCE):
+            v_up.argmax(1, out=i)
+            i += self.first
+            self.fetch(i, H_i)
+            np.subtract(flat_up.take(i)[:, None], v_low, out=gain)
+            eta = H_i if self.tau is None else np.maximum(H_i, self.tau, out=H_j)
+            np.divide(gain, eta, out=H_j)  # twice the unclipped step
+            np.abs(gain, out=gain)
+            gain *= H_j
+            gain.argmax(1, out=j)
+            j += self.first
+            t = 0.5 * STRETCH * H_j.reshape(-1).take(j).astype(float)
+            self.fetch(j, H_j)
+            at = flat_beta.take(pair)
+            highest = hi.take(pair)
+            lowest = lo.take(pair)
+            np.minimum(t, highest[0] - at[0], out=t)
+            np.minimum(t, at[1] - lowest[1], out=t)
+            np.maximum(t, 0.0, out=t)
+            H_j -= H_i
+            H_j *= t.astype(H_j.dtype)[:, None]
+            v2 -= H_j
+            at[0] += t
+            at[1] -= t
+            flat_beta[pair] = at
+            ends[0] = flat_up.take(i)
+            ends[1] = flat_low.take(j)
+            flat_up[pair] = np.where(at < highest, ends, -np.inf)
+            flat_low[pair] = np.where(at > lowest, ends, np.inf)
+        return t
+
+
+def smo_one(
+    fetch: Callable, point: Point, stop: float, limit: int, room=1 << 30
+) -> int:
+    """Step one dual until it violates by no more than `stop`, or no step is possible.
+
+    In: `fetch(i)` computes row i of H, above zero in float32; at most `room` rows of H
+    are kept. Out: the steps taken. beta and v2 of `point` are changed in place.
+    """
+    v2 = point.v2.copy()
+    v_up, v_low = v2
+    gain = np.empty_like(v_up)
+    size = np.empty_like(v_up)
+    level = np.empty((), v2.dtype)
+    single = v2.dtype == np.float32
+    axpy = saxpy if single else daxpy
+    tau = None if single else np.full_like(gain, TAU)
+    # items of lists are read and written faster than those of arrays
+    beta, lo, hi = point.beta.tolist(), point.lo.tolist(), point.hi.tolist()
+    rows: dict[int, np.ndarray] = {}
     steps = 0
-    while x and steps < limit:
-        i = int(vU.argmax())
-        top = vU.item(i)
+    while beta and steps < limit:
+        i = int(v_up.argmax())
+        top = v_up.item(i)
         H_i = rows.get(i)
         if H_i is None:
             if len(rows) >= room:
                 rows.clear()
             H_i = rows[i] = fetch(i)
         level.fill(top)
-        np.subtract(level, vL, out=gain)
+        np.subtract(level, v_low, out=gain)
         np.abs(gain, out=size)
         gain *= size
         gain /= H_i if tau is None else np.maximum(H_i, tau, out=size)
         j = int(gain.argmax())
-        difference = top - vL.item(j)
-        # the best partner is rarely the worst violator, but when it is none the whole set may be in order
-        if not difference > stop and not top - vL.min() > stop:
+        difference = top - v_low.item(j)
+        # the best partner is rarely the worst violator: where it is none, look at all
+        if not difference > stop and not top - v_low.min() > stop:
             break
-        t = min(0.5 * STRETCH * difference / max(H_i.item(j), TAU), high[i] - x[i], x[j] - low[j])
+        t = 0.5 * STRETCH * difference / max(H_i.item(j), TAU)
+        t = min(t, hi[i] - beta[i], beta[j] - lo[j])
         if not t > 0.0:
             break
         H_j = rows.get(j)
         if H_j is None:
             H_j = rows[j] = fetch(j)
-        axpy(H_i, vU, a=t)
-        axpy(H_i, vL, a=t)
-        axpy(H_j, vU, a=-t)
-        axpy(H_j, vL, a=-t)
-        x[i] += t
-        x[j] -= t
-        v_i, v_j = vU.item(i), vL.item(j)
-        vL[i], vU[j] = v_i, v_j
-        if x[i] >= high[i]:
-            vU[i] = -np.inf
-        if x[j] <= low[j]:
-            vL[j] = np.inf
+        axpy(H_i, v_up, a=t)
+        axpy(H_i, v_low, a=t)
+        axpy(H_j, v_up, a=-t)
+        axpy(H_j, v_low, a=-t)
+        beta[i] += t
+        beta[j] -= t
+        v_i, v_j = v_up.item(i), v_low.item(j)
+        v_low[i] = v_i
+        v_up[j] = v_j
+        if beta[i] >= hi[i]:
+            v_up[i] = -np.inf
+        if beta[j] <= lo[j]:
+            v_low[j] = np.inf
         steps += 1
-    b[:], state[:] = x, v2
+    point.beta[:] = beta
+    point.v2[:] = v2
     return steps
