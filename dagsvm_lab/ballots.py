@@ -1,4 +1,4 @@
-"""The flat graph: every machine of a coding matrix is asked, then votes or margins decide."""
+"""The flat graph: every machine of a coding matrix is asked; votes or margins decide."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,29 +7,34 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from .evaluate import NeedsBlocks, Walker
 from .graphs import Graph
 from .machines import entries
-from .outputs import Unsure, Walker
 
 Decode = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Code(np.ndarray):
-    """A coding matrix that keeps its words (classes x machines, sparse) and how many machines have each class at -1."""
+    """A coding matrix that keeps its words, (classes x machines) and sparse.
+
+    Beside them it keeps how many machines have each class at -1.
+    """
 
     def __array_wrap__(self, out, context=None, return_scalar=False):
         return np.asarray(out)[()]  # what is computed from a code is no code
 
     @cached_property
     def words(self) -> tuple[sparse.csr_matrix, np.ndarray]:
-        at = entries(np.asarray(self))
-        words = sparse.csr_matrix((np.asarray(self)[at].astype(float), at[::-1]), shape=self.T.shape)
+        code = np.asarray(self)
+        machine, own_class = entries(code)
+        values = code[machine, own_class].astype(float)
+        words = sparse.csr_matrix((values, (own_class, machine)), shape=self.T.shape)
         return words, -np.asarray(words.minimum(0).sum(axis=1))
 
 
 @dataclass(eq=False)
 class Ballot(Graph):
-    """The flat graph: all machines of the coding matrix `code` are asked, and `decode(f, code)` scores each class.
+    """The flat graph: all machines are asked, and `decode(f, code)` scores each class.
 
     The largest score of `elect` (by default of `decode`) wins, the first of equals.
     """
@@ -39,29 +44,86 @@ class Ballot(Graph):
     elect: Decode | None = None
     by_sign: bool = False  # whether the signs of f alone settle the election
 
+    asks_all = True
+
     def __post_init__(self) -> None:
         self.code = np.asarray(self.code).view(Code)
 
-    n_machines = property(lambda self: len(self.code), doc="Number of machines, all of which are asked.")
-    machines_used = property(lambda self: np.arange(len(self.code)), doc="All machines.")
+    @property
+    def n_machines(self) -> int:
+        """Number of machines, all of which are asked."""
+        return len(self.code)
 
-    def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        """Labels, paths and scores of a batch whose machine outputs are `f`."""
-        scores = self.decode(f, self.code)
-        labels = np.argmax(scores if self.elect is None else self.elect(f, self.code), axis=1)
-        columns, starts = np.tile(np.arange(f.shape[1]), len(f)), np.arange(len(f) + 1) * f.shape[1]
-        return labels, sparse.csr_matrix((np.ones(f.size, dtype=np.int64), columns, starts), shape=f.shape), scores
+    @property
+    def machines_used(self) -> np.ndarray:
+        """All machines."""
+        return np.arange(len(self.code))
 
-    def labels(self, f: np.ndarray) -> np.ndarray:
-        return np.argmax((self.elect or self.decode)(f, self.code), axis=1)
+    @property
+    def expected_steps(self) -> int:
+        """Machines that a row meets."""
+        return len(self.code)
 
-    def walk(self, walker: Walker) -> int:
-        """The label of one row; raises `Unsure` where rounding might change it and blocks must decide."""
-        f, slack = walker.ask_all()
+    def trace(self, asked, start=None, scored: bool = True):
+        """Labels, paths and scores of an evaluator's rows."""
+        labels, f = self._elected(asked)
+        n, n_machines = f.shape
+        ones = np.ones(f.size, dtype=np.int64)
+        columns = np.tile(np.arange(n_machines), n)
+        ends = np.arange(n + 1) * n_machines
+        paths = sparse.csr_matrix((ones, columns, ends), shape=f.shape)
+        return labels, paths, self.decode(f, self.code) if scored else None
+
+    def answer(self, asked, start=None) -> np.ndarray:
+        return self._elected(asked)[0]
+
+    def _elected(self, asked) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and outputs of an evaluator's rows; notes those in doubt."""
+        f, slack = asked.ask_every()
+        elect = self.elect or self.decode
+        scores = elect(f, self.code)
+        labels = np.argmax(scores, axis=1)
+        if slack is None:
+            return labels, f
+        near = (np.abs(f) <= slack).any(axis=1)
+        for k in np.flatnonzero(near | (not self.by_sign)).tolist():
+            label = self._certain(f[k], slack[k], scores[k])
+            if label is None:
+                label = self._certain_closer(asked.closer(k))
+            if label is None:
+                asked.unsure[k] = True
+            else:
+                labels[k] = label
+        return labels, f
+
+    def walk(self, walker: Walker, start: int = 0) -> int:
+        f, slack = walker.ask_every()
         scores = (self.elect or self.decode)(f[None], self.code)[0]
-        best, open_ = int(scores.argmax()), np.abs(f) <= slack
+        label = self._certain(f, slack, scores)
+        if label is None:
+            label = self._certain_closer(walker.closer())
+        if label is None:
+            raise NeedsBlocks("rounding might change the answer")
+        return label
+
+    def _certain_closer(self, outputs: tuple | None) -> int | None:
+        """As `_certain`, of outputs in float64 and their bounds, where there are any."""
+        if outputs is None:
+            return None
+        f, slack = outputs
+        scores = (self.elect or self.decode)(f[None], self.code)[0]
+        return self._certain(f, slack, scores)
+
+    def _certain(
+        self, f: np.ndarray, slack: np.ndarray, scores: np.ndarray
+    ) -> int | None:
+        """The winner of one row, if it is the same for all outputs within `slack`."""
+        best = int(scores.argmax())
+        open_ = np.abs(f) <= slack  # machines whose sign is not sure
         if self.by_sign:
-            # the most that a rival can have, and the least for the best, whatever the open machines say
+            if not open_.any():
+                return best
+            # the most that a rival can have, and the least for the best
             side = np.asarray(self.code)[open_]
             side *= np.where(f[open_] >= 0, np.int8(1), np.int8(-1))[:, None]
             reach = scores + (side < 0).sum(axis=0)
@@ -69,9 +131,7 @@ class Ballot(Graph):
         else:
             reach = scores + slack.sum()
             reach[best] = scores[best] - (np.inf if open_.any() else slack.sum())
-        if reach.argmax() != best:
-            raise Unsure("rounding might change the answer")
-        return best
+        return best if reach.argmax() == best else None
 
 
 def _words(code: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
@@ -79,8 +139,10 @@ def _words(code: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
 
 
 def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: the output of its own machine (with two classes one machine speaks for both)."""
-    return np.column_stack([f[:, 0], -f[:, 0]]) if code.shape[1] == 2 else f @ (code == 1)
+    """Score of a class: the output of its own machine (of two classes, of the one)."""
+    if code.shape[1] == 2:
+        return np.column_stack([f[:, 0], -f[:, 0]])
+    return f @ (code == 1)
 
 
 def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
@@ -90,12 +152,15 @@ def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
 
 
 def summed(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: its margin summed over its machines, in an order that does not depend on the batch."""
+    """Score of a class: its margin summed over its machines.
+
+    The order of the sum does not depend on the batch.
+    """
     return (_words(code)[0] @ f.T).T
 
 
 def votes(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: the machines it wins, plus its summed margin squeezed into (-1/3, 1/3)."""
+    """Score of a class: machines it wins, plus its margin squeezed into (-1/3, 1/3)."""
     if code.shape[1] == 2:
         return largest(f, code)
     margin = summed(f, code)

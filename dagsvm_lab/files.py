@@ -1,4 +1,4 @@
-"""Where the project is, files that are there whole or not at all, and digests of what decides a result."""
+"""Where the project is, files that are there whole or not at all, and digests."""
 
 import hashlib
 import json
@@ -11,11 +11,17 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 class CommandError(ValueError):
-    """A command that makes no sense: a parameter, notebook or folder that is not there or of another kind."""
+    """A command that makes no sense.
+
+    It names a parameter, notebook or folder that is not there or of another kind.
+    """
 
 
 def checkout() -> Path | None:
-    """Return the project's folder: the one the package was imported from, else the nearest from here up; else None."""
+    """Return the project's folder, or None.
+
+    It is the one that the package was imported from, else the nearest from here up.
+    """
     here = Path.cwd()
     for folder in (PACKAGE.parent, here, *here.parents):
         with suppress(OSError, UnicodeDecodeError):
@@ -26,16 +32,21 @@ def checkout() -> Path | None:
 
 
 def project_root() -> Path:
-    """Return the project's folder; without one, raise a `CommandError` that says what to do."""
-    if found := checkout():
-        return found
-    raise CommandError("this needs the project's notebooks: go to a checkout of dagsvm_lab and try again there")
+    """Return the project's folder, or raise a `CommandError` that says what to do."""
+    found = checkout()
+    if found is None:
+        raise CommandError(
+            "this needs the project's notebooks: go to a checkout of dagsvm_lab and "
+            "try again there"
+        )
+    return found
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write(temporary)` fill a file beside `path` that is then renamed over it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")  # savefig picks by suffix
+    # savefig picks a format by suffix
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
         write(part)
         os.replace(part, path)
@@ -45,6 +56,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_json(path: Path, content: object, indent: int | None = 1) -> None:
+    """Write `content` as JSON, whole or not at all."""
     text = json.dumps(content, indent=indent) + "\n"
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
@@ -58,5 +70,9 @@ def file_digest(*paths: Path) -> str:
 
 
 def code_digest() -> str:
-    """Return a SHA-256 over the package's own sources: Python, published tables, cards of the data."""
-    return file_digest(*PACKAGE.rglob("*.py"), *PACKAGE.glob("published/*.*"), *PACKAGE.glob("datasets/*.toml"))
+    """Return a SHA-256 over the package's sources: Python, published tables, cards."""
+    return file_digest(
+        *PACKAGE.rglob("*.py"),
+        *PACKAGE.glob("published/*.*"),
+        *PACKAGE.glob("datasets/*.toml"),
+    )

@@ -1,13 +1,18 @@
 """Decision graphs over one bank of two-class machines, and the engine that runs them.
 
-A system asks its machines in some order and ends with a class. `DecisionGraph` writes that order as plain arrays:
-a node holds a machine, its left child is taken when the machine's f(x) < 0 and its right child when f(x) >= 0 (the
-"zero" and "one" edges of Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes with the
-same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the same thing. A graph may grow while it runs:
-only states that some row reaches are ever made. The flat case, votes of all machines, is in ballots.py.
+A system asks its machines in some order and ends with a class. `DecisionGraph` writes
+that order as plain arrays: a node holds a machine, its left child is taken when the
+machine's f(x) < 0 and its right child when f(x) >= 0 (the "zero" and "one" edges of
+Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes with
+the same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the same
+thing. A graph may grow while it runs: only states that some row reaches are ever made.
+The flat case, votes of all machines, is in ballots.py.
+
+Machines are asked through an evaluator (evaluate.py), which computes only what the
+rows' ways need.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Self
@@ -15,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from .outputs import Unsure, Walker
+from .evaluate import KnownOutputs, Walker
 
 
 class GraphTooLarge(RuntimeError):
@@ -24,7 +29,7 @@ class GraphTooLarge(RuntimeError):
 
 @dataclass(frozen=True)
 class Cost:
-    """What each row's answer cost, counted as the papers count it: one integer a row in each array."""
+    """What each row's answer cost, as the papers count it: integers, one a row."""
 
     binary_decisions: np.ndarray
     kernel_evaluations: np.ndarray
@@ -32,271 +37,430 @@ class Cost:
 
 
 def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
-    """Cost of each row whose visited machines are the rows of `paths`, over machines with coefficients `coef`.
+    """Cost of each row that meets the machines in its row of `paths`.
 
-    kernel_evaluations is Platt's count, unique support vectors over the path; support_vectors is Don and Iacob's,
-    summed over the path. Rows that share a path are counted once.
+    `coef` holds the machines' coefficients. kernel_evaluations is Platt's count, unique
+    support vectors over the path; support_vectors is Don and Iacob's, summed over the
+    path. Rows that share a path are counted once.
     """
     visited = paths.astype(bool).toarray()
-    _, first, inverse = np.unique(np.packbits(visited, axis=1), axis=0, return_index=True, return_inverse=True)
-    vectors = sparse.csr_matrix(visited[first]) @ coef.astype(bool)  # those of each different path
-    unique, summed = np.diff(vectors.indptr)[inverse.ravel()], paths.astype(int) @ np.diff(coef.indptr)
-    return Cost(*(count.astype(int) for count in (paths.getnnz(axis=1), unique, summed)))
+    packed = np.packbits(visited, axis=1)
+    _, first, same = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    met = sparse.csr_matrix(visited[first]) @ coef.astype(bool)  # by different paths
+    unique = np.diff(met.indptr)[same.ravel()]
+    summed = paths.astype(int) @ np.diff(coef.indptr)
+    return Cost(
+        binary_decisions=paths.getnnz(axis=1).astype(int),
+        kernel_evaluations=unique.astype(int),
+        support_vectors=summed.astype(int),
+    )
 
 
 class Graph:
-    """Which machines are asked, and what their answers mean: a new one says `run`, `n_machines` and `machines_used`."""
+    """Which machines are asked, and what their answers mean.
 
-    by_sign = False  # whether the signs of f alone settle the labels
+    A new kind of graph says `trace`, `walk`, `n_machines` and `machines_used`. An
+    evaluator is a `KnownOutputs` or an `Evaluator`; the answers for rows that it notes
+    as unsure are to be computed again from blocks.
+    """
+
+    by_sign = True  # whether the signs of f alone settle the labels
+    asks_all = False  # whether every row meets all machines
+    expected_steps = 1  # machines that a row is expected to meet
+
+    def trace(self, asked, start=None, scored: bool = True) -> tuple:
+        """Labels, paths and scores (None if not `scored`) of an evaluator's rows."""
+        raise NotImplementedError
+
+    def answer(self, asked, start=None) -> np.ndarray:
+        """Labels alone."""
+        return self.trace(asked, start)[0]
+
+    def walk(self, walker: Walker, start: int = 0) -> int:
+        """The label of one row; raises `NeedsBlocks` where blocks must decide."""
+        raise NotImplementedError
+
+    def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
+        """Labels, paths and scores of rows whose machine outputs are `f`."""
+        return self.trace(KnownOutputs(f))
 
     def labels(self, f: np.ndarray) -> np.ndarray:
         """The labels of `run` alone."""
-        return self.run(f)[0]
-
-    def walk(self, walker: Walker) -> int:
-        """The label of one row (`Bank.walker`), if all signs are sure and settle it; else `Unsure`: blocks decide."""
-        f, slack = walker.ask_all()
-        if (np.abs(f) <= slack).any():
-            raise Unsure("an output is zero within rounding")
-        return int(self.labels(f[None])[0])
+        return self.answer(KnownOutputs(f))
 
 
-@dataclass(frozen=True)
-class Glance:
-    """Machines, one a class, that are asked together: classes further than `bound` behind the best are struck off."""
-
-    machines: np.ndarray
-    bound: float
-    known: np.ndarray  # classes that can be struck off
-
-    def lead(self, g: np.ndarray) -> np.ndarray:
-        """The `leads` of outputs g."""
-        return leads(g, self.known)
-
-
-def leads(g: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """How far each class is behind the best, of outputs g (..., classes); classes that are not `known` never are."""
-    return np.where(known, g.max(axis=-1, keepdims=True) - g, -np.inf)
+def set_keys(left: np.ndarray) -> np.ndarray:
+    """A key for each row of a bool array (rows, classes), equal where the rows are."""
+    packed = np.packbits(left, axis=1)
+    if packed.shape[1] <= 8:  # numbers are sorted faster than strings of bytes
+        whole = np.zeros((len(packed), 8), np.uint8)
+        whole[:, : packed.shape[1]] = packed
+        return whole.view(np.uint64).ravel()
+    return np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
 
 
 class DecisionGraph(Graph):
     """A rooted binary graph whose inner nodes are machines and whose leaves are classes.
 
-    Node k is column k of one table and never changes once it can be reached. A graph is read by many threads at once:
-    `steps` makes the nodes that it needs under a lock, children before the edges that lead to them.
+    Node k is column k of one table and never changes once it can be reached. A graph is
+    read by many threads at once: `steps` makes the nodes that it needs under a lock,
+    children before the edges that lead to them.
 
     Parameters
     ----------
     root : hashable
         State of node 0. Equal states are one node.
     rule : callable
-        `rule(state)` gives `("leaf", class)` or `("node", machine, left_state, right_state)`, the latter with a fifth
-        entry if the machine's output is compared with another number than zero.
+        `rule(state)` gives `("leaf", class)` or `("node", machine, left_state,
+        right_state)`.
     members : callable
         `members(state)` gives the classes that are still possible there.
     n_classes, n_machines : int
         Number of classes and of machines in the bank.
     max_nodes : int
         A graph that would need more nodes raises `GraphTooLarge`.
-    glances : sequence of Glance
-        What is asked before the graph is entered, until one class is left; the last one counts.
-    enter : callable
-        `enter(left, taken)` gives the state of rows to which that many glances have left these classes (bool).
+    enter : callable, default=None
+        `enter(left)` gives the state of a row to which only the classes `left` (bool,
+        one a class) are left: see `entries`.
+    rank : callable, default=None
+        `rank(state)`, a number that falls along every edge. Rows at the highest rank are
+        asked first, so that those that entered elsewhere join them at the same node and
+        a machine is asked of all of them together. None: layer by layer.
 
     Examples
     --------
-    >>> rule = lambda state: ("leaf", state) if state >= 0 else ("node", 0, 0, 1)
-    >>> graph = DecisionGraph(-1, rule, lambda state: [0, 1] if state < 0 else [state], n_classes=2, n_machines=1)
+    >>> def rule(state):
+    ...     return ("leaf", state) if state >= 0 else ("node", 0, 0, 1)
+    >>> def members(state):
+    ...     return [state] if state >= 0 else [0, 1]
+    >>> graph = DecisionGraph(-1, rule, members, n_classes=2, n_machines=1)
     >>> graph.labels(np.array([[-2.0], [3.0]]))
     array([0, 1])
     """
 
-    def __init__(self, root: Hashable, rule: Callable[[Any], tuple], members: Callable[[Any], Iterable], *,
-                 n_classes: int, n_machines: int, max_nodes: int = 1_000_000, glances: Sequence[Glance] = (),
-                 enter: Callable[[np.ndarray, int], Hashable] | None = None) -> None:  # fmt: skip
-        self.n_classes, self.n_machines, self.max_nodes = n_classes, n_machines, max_nodes
-        self.glances, self._enter = glances, enter
-        self._rule, self._members = rule, members
-        self._index: dict[Hashable, int] = {}
-        self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # states of the children that are still to be made
+    def __init__(
+        self,
+        root: Hashable,
+        rule: Callable[[Any], tuple],
+        members: Callable[[Any], Iterable],
+        *,
+        n_classes: int,
+        n_machines: int,
+        max_nodes: int = 1_000_000,
+        enter: Callable[..., Hashable] | None = None,
+        rank: Callable[[Any], int] | None = None,
+    ) -> None:
+        self.n_classes = n_classes
+        self.n_machines = n_machines
+        self.max_nodes = max_nodes
+        self.expected_steps = max(1, n_classes - 1)
+        self._rule = rule
+        self._members = members
+        self._enter = enter
+        self._rank_of = rank
+        self._ranks = np.zeros(64, dtype=np.int64)
         self._lock = RLock()
-        self._table = np.full((4, 64), -1, dtype=np.int64)  # machine, left, right, label; -1 where there is none
-        self._cut = np.zeros(64)  # what the machine's output is compared with
-        self._possible, self._marked = np.zeros((64, n_classes), dtype=bool), np.zeros(64, dtype=bool)
+        self._index: dict[Hashable, int] = {}
         self._states: dict[int, Hashable] = {}
+        self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # children to be made
+        self._walked: dict[int, tuple[int, int, int]] = {}  # nodes as `walk` reads them
+        self._entered: dict[bytes, int] = {}  # nodes of sets of classes left
+        # machine, left, right, label; -1 where there is none
+        self._table = np.full((4, 64), -1, dtype=np.int64)
+        self._possible = np.zeros((64, n_classes), dtype=bool)
+        self._marked = np.zeros(64, dtype=bool)  # nodes whose classes are known
         self._node(root)
 
     @classmethod
-    def from_arrays(cls, machine, left, right, label, possible, n_machines: int, n_classes: int | None = None):
-        """The whole graph with these node arrays, -1 where there is none; `possible[k]`, or a function of an array of
-        nodes where that would be too large, marks the classes that they may still answer."""
+    def from_arrays(
+        cls,
+        machine,
+        left,
+        right,
+        label,
+        possible,
+        n_machines: int,
+        n_classes: int | None = None,
+    ):
+        """The whole graph with these node arrays, -1 where there is none.
+
+        `possible[k]`, or a function of an array of nodes where that would be too large,
+        marks the classes that they may still answer.
+        """
         graph = cls.__new__(cls)
-        graph.n_classes, graph.n_machines, graph.glances = n_classes or possible.shape[1], n_machines, ()
-        graph._index, graph._ahead, graph._lock = range(len(machine)), {}, RLock()
-        graph._table, graph._cut = np.array([machine, left, right, label], dtype=np.int64), np.zeros(len(machine))
+        graph.n_classes = n_classes or possible.shape[1]
+        graph.n_machines = n_machines
+        graph._enter = None
+        graph._rank_of = None
+        graph._index = range(len(machine))
+        graph._ahead = {}
+        graph._walked = {}
+        graph._entered = {}
+        graph._lock = RLock()
+        graph._table = np.array([machine, left, right, label], dtype=np.int64)
         graph._classes = possible if callable(possible) else possible.__getitem__
+        graph.expected_steps = max(1, int(graph.depth().max()))
         return graph
 
     def _classes(self, nodes: np.ndarray) -> np.ndarray:
-        """The classes that nodes may still answer, marked when they are first asked for."""
+        """The classes that nodes may still answer, marked when first asked for."""
         if not self._marked[nodes].all():
             with self._lock:
                 for k in np.unique(nodes[~self._marked[nodes]]).tolist():
                     members = self._members(self._states[k])
-                    self._possible[k, members if isinstance(members, np.ndarray) else list(members)] = True
+                    if not isinstance(members, np.ndarray):
+                        members = list(members)
+                    self._possible[k, members] = True
                     self._marked[k] = True  # last: readers look here
         return self._possible[nodes]
 
     def _node(self, state: Hashable) -> int:
+        """The node of this state, made if there is none yet."""
         k = self._index.get(state, len(self._index))
         if k < len(self._index):
             return k
         if k >= self.max_nodes:
-            why = "raise max_nodes, or let fewer classes go both ways"
-            raise GraphTooLarge(f"the decision graph would need more than {self.max_nodes} nodes; {why}")
+            raise GraphTooLarge(
+                f"the decision graph would need more than {self.max_nodes} nodes; raise"
+                " max_nodes, or let fewer classes go both ways"
+            )
         kind, *what = self._rule(state)
-        if k == len(self._cut):
-            self._table = np.concatenate([self._table, np.full_like(self._table, -1)], axis=1)
-            arrays = self._marked, self._possible, self._cut
-            self._marked, self._possible, self._cut = (np.concatenate([a, np.zeros_like(a)]) for a in arrays)
-        leaf = kind == "leaf"
-        self._table[:, k] = (-1, -1, -1, what[0]) if leaf else (what[0], -1, -1, -1)
-        self._cut[k] = what[3] if len(what) > 3 else 0.0
-        if not leaf:
+        if k == len(self._marked):
+            self._double()
+        if kind == "leaf":
+            self._table[:, k] = (-1, -1, -1, what[0])
+        else:
+            self._table[:, k] = (what[0], -1, -1, -1)
             self._ahead[k] = (what[1], what[2])
+        if self._rank_of is not None:
+            self._ranks[k] = self._rank_of(state)
         self._states[k] = state
         self._index[state] = k  # from now on the node is there
         return k
 
+    def _double(self) -> None:
+        """Make room for twice as many nodes."""
+        more = np.full_like(self._table, -1)
+        self._table = np.concatenate([self._table, more], axis=1)
+        for name in ("_marked", "_possible", "_ranks"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+
     def _open(self, nodes: np.ndarray) -> None:
         """Make the children of these inner nodes, where they are not made yet."""
-        waiting = nodes[self._table[1, nodes] < 0]
-        if waiting.size:
-            with self._lock:
-                for k in np.unique(waiting).tolist():
-                    if k in self._ahead:
-                        left, right = (self._node(state) for state in self._ahead[k])
-                        self._table[2, k] = right
-                        self._table[1, k] = left  # last: readers look here
-                        del self._ahead[k]
+        waiting = nodes[self._table[1].take(nodes) < 0]
+        if not waiting.size:
+            return
+        with self._lock:
+            for k in np.unique(waiting).tolist():
+                if k in self._ahead:
+                    left, right = (self._node(state) for state in self._ahead[k])
+                    self._table[2, k] = right
+                    self._table[1, k] = left  # last: readers look here
+                    del self._ahead[k]
 
-    def grow(self) -> Self:
-        """This graph, every reachable node made."""
+    def grow(self, most: int | None = None) -> Self:
+        """This graph, every reachable node made.
+
+        More than `most` of them raise `GraphTooLarge`.
+        """
         while self._ahead:
+            if most is not None and self.n_nodes + len(self._ahead) > most:
+                raise GraphTooLarge(f"the graph has more than {most} nodes")
             self._open(np.array(list(self._ahead)))
         return self
 
-    def entered(self, n: int, ask: Callable) -> tuple[np.ndarray, np.ndarray]:
-        """The nodes at which n rows enter the graph, and how many glances each has taken; arguments as of `steps`."""
-        nodes, taken, rows = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.arange(n)
-        for k, glance in enumerate(self.glances, start=1):
-            g = np.stack([ask(rows, np.full(len(rows), t)) for t in glance.machines], axis=1)
-            left, taken[rows] = glance.lead(g) <= glance.bound, k
-            ready = np.flatnonzero((left.sum(axis=1) == 1) | (k == len(self.glances)))
-            sets, place = np.unique(left[ready], axis=0, return_inverse=True)
-            nodes[rows[ready]] = self._entries(sets, k)[place.ravel()]
-            rows = np.delete(rows, ready)
-        return nodes, taken
+    def entries(self, left: np.ndarray) -> np.ndarray:
+        """The nodes at which rows enter to which only some classes are left.
 
-    def _entries(self, sets: np.ndarray, taken: int) -> np.ndarray:
-        with self._lock:
-            return np.array([self._node(self._enter(left, taken)) for left in sets], dtype=np.int64)
+        Parameters
+        ----------
+        left : bool ndarray of shape (n_rows, n_classes)
+            The classes left to each row.
 
-    n_nodes = property(lambda self: len(self._index), doc="Number of nodes made so far, leaves included.")
-    machine = property(lambda self: self._table[0, : self.n_nodes], doc="Machine at each node, -1 at leaves.")
-    left = property(lambda self: self._table[1, : self.n_nodes], doc="Node reached when f(x) < cut, -1 if not made.")
-    right = property(lambda self: self._table[2, : self.n_nodes], doc="Node reached when f(x) >= cut, -1 if not made.")
-    by_sign = property(lambda self: not (self.glances or self._cut.any()), doc="Whether all nodes ask for signs alone.")
-    cut = property(lambda self: self._cut[: self.n_nodes], doc="What each node compares f(x) with.")
-    label = property(lambda self: self._table[3, : self.n_nodes], doc="Class index at leaves, -1 at inner nodes.")
-    possible = property(lambda self: self._classes(np.arange(self.n_nodes)), doc="Classes each node may still answer.")
-
-    machines_used = property(lambda self: np.unique(self.machine[self.machine >= 0]), doc="Machines at nodes, sorted.")
-
-    def steps(self, n: int, ask: Callable, start: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, ...]]:
-        """Walk n rows down the graph, one layer at a time, from the nodes `start` or where `entered` says.
-
-        `ask(rows, machines)` gives the output of machine `machines[k]` for row `rows[k]`. A layer is four arrays: the
-        rows still under way, the node where each stands, the output of its machine, and the node it goes to.
+        Returns
+        -------
+        nodes : ndarray of shape (n_rows,)
+            For `start` of `steps`, `answer` and `trace`.
         """
-        rows, nodes = np.arange(n), self.entered(n, ask)[0] if start is None else start
+        keys = set_keys(left)
+        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+        nodes = [self.entry(left[k]) for k in first.tolist()]
+        return np.array(nodes, dtype=np.int64)[same]
+
+    def entry(self, left: np.ndarray) -> int:
+        """The node at which one row enters: see `entries`."""
+        key = left.tobytes()
+        node = self._entered.get(key)
+        if node is None:
+            with self._lock:
+                node = self._node(self._enter(left))
+            self._entered[key] = node
+        return node
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes made so far, leaves included."""
+        return len(self._index)
+
+    @property
+    def machine(self) -> np.ndarray:
+        """Machine at each node, -1 at leaves."""
+        return self._table[0, : self.n_nodes]
+
+    @property
+    def left(self) -> np.ndarray:
+        """Node reached when f(x) < 0, -1 if not made."""
+        return self._table[1, : self.n_nodes]
+
+    @property
+    def right(self) -> np.ndarray:
+        """Node reached when f(x) >= 0, -1 if not made."""
+        return self._table[2, : self.n_nodes]
+
+    @property
+    def label(self) -> np.ndarray:
+        """Class index at leaves, -1 at inner nodes."""
+        return self._table[3, : self.n_nodes]
+
+    @property
+    def possible(self) -> np.ndarray:
+        """Classes that each node may still answer, (nodes, classes)."""
+        return self._classes(np.arange(self.n_nodes))
+
+    @property
+    def machines_used(self) -> np.ndarray:
+        """Machines at nodes, sorted."""
+        return np.unique(self.machine[self.machine >= 0])
+
+    def steps(
+        self, n: int, ask: Callable, start: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, ...]]:
+        """Walk n rows down the graph, one layer at a time.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        ask : callable
+            `ask(rows, machines)` gives the output of machine machines[k] for row
+            rows[k], as `Evaluator.ask` does.
+        start : ndarray of shape (n,), default=None
+            Nodes at which the rows enter, as from `entries`; None is the root.
+
+        Yields
+        ------
+        rows, nodes, outputs, children : ndarrays
+            A layer, or the rows of the highest rank: which rows, the node where each
+            stands, the output of its machine, and the node that it goes to.
+        """
+        rows = np.arange(n)
+        nodes = np.zeros(n, dtype=np.int64) if start is None else start
         while True:
-            inner = self._table[0, nodes] >= 0
+            machines = self._table[0].take(nodes)
+            inner = machines >= 0
             if not inner.all():
-                rows, nodes = rows[inner], nodes[inner]
+                rows = rows[inner]
+                nodes = nodes[inner]
+                machines = machines[inner]
             if not rows.size:
                 return
-            self._open(nodes)
-            machine, left, right, _ = self._table[:, nodes]
-            outputs = ask(rows, machine)
-            children = np.where(outputs >= self._cut[nodes], right, left)
-            yield rows, nodes, outputs, children
-            nodes = children
+            due = slice(None)
+            if start is not None and self._rank_of is not None:
+                ranks = self._ranks[nodes]
+                due = np.flatnonzero(ranks == ranks.max())
+            here = nodes[due]
+            outputs = ask(rows[due], machines[due])
+            self._open(here)
+            _, left, right, _ = self._table
+            children = np.where(outputs >= 0.0, right.take(here), left.take(here))
+            yield rows[due], here, outputs, children
+            nodes = nodes.copy()
+            nodes[due] = children
 
-    def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        """Labels, paths and scores of a batch whose machine outputs are `f` (n_samples, n_machines).
+    def trace(self, asked, start=None, scored: bool = True):
+        """Labels, paths and scores of an evaluator's rows.
 
-        A score is a path margin: for the answer, the smallest |f| on the row's path; for any other class, minus the
-        |f| of the node that gave it up.
+        A score is a path margin: for the answer, the smallest |f| on the row's path; for
+        any other class, minus the |f| of the node that gave it up.
+
+        Parameters
+        ----------
+        asked : KnownOutputs or Evaluator
+        start : ndarray of shape (n_rows,), default=None
+            Nodes at which the rows enter; None is the root.
+        scored : bool
+            Whether to compute scores.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+        paths : csr_matrix of shape (n_rows, n_machines)
+        scores : ndarray of shape (n_rows, n_classes), or None
         """
-        n, ask = len(f), lambda rows, machines: f[rows, machines]
-        (start, taken), smallest, scores = self.entered(n, ask), np.full(n, np.inf), np.zeros((n, self.n_classes))
-        end, met = start.copy(), [(np.zeros(0, dtype=np.int64),) * 2]
-        for k, glance in enumerate(self.glances, start=1):
-            rows, last = np.flatnonzero(taken >= k), np.flatnonzero(taken == k)
-            met.append((np.repeat(rows, self.n_classes), np.tile(glance.machines, len(rows))))
-            over = glance.lead(f[np.ix_(last, glance.machines)]) - glance.bound
-            scores[last], smallest[last] = -np.maximum(over, 0), np.where(over > 0, over, np.inf).min(axis=1)
-        for rows, nodes, outputs, children in self.steps(n, ask, start):
-            margin = np.abs(outputs - self._cut[nodes])
-            smallest[rows] = np.minimum(smallest[rows], margin)
-            at, lost = np.nonzero(self._classes(nodes) & ~self._classes(children))
-            scores[rows[at], lost] = -margin[at]
+        n = len(asked.unsure)
+        smallest = np.full(n, np.inf)
+        scores = np.zeros((n, self.n_classes)) if scored else None
+        met = []
+        end = np.zeros(n, dtype=np.int64) if start is None else start.copy()
+        for rows, nodes, outputs, children in self.steps(n, asked.ask, start):
             end[rows] = children
             met.append((rows, self._table[0, nodes]))
+            if scored:
+                margin = np.abs(outputs)
+                smallest[rows] = np.minimum(smallest[rows], margin)
+                given_up = self._classes(nodes) & ~self._classes(children)
+                at, lost = np.nonzero(given_up)
+                scores[rows[at], lost] = -margin[at]
         labels = self._table[3, end]
-        scores[np.arange(n), labels] = np.where(np.isfinite(smallest), smallest, 0.0)
-        row, machine = (np.concatenate(part) for part in zip(*met, strict=True))
-        paths = sparse.csr_matrix((np.ones(len(row), dtype=np.int64), (row, machine)), shape=(n, self.n_machines))
-        paths.data[:] = 1  # a machine that stands at two nodes of a path is asked once
-        return labels, paths, scores
+        if scored:
+            own = np.where(np.isfinite(smallest), smallest, 0.0)
+            scores[np.arange(n), labels] = own
+        return labels, self._paths(n, met), scores
 
-    def labels(self, f: np.ndarray) -> np.ndarray:
-        ask = lambda rows, machines: f[rows, machines]  # noqa: E731
-        end = self.entered(len(f), ask)[0]
-        for rows, _, _, children in self.steps(len(f), ask, end.copy()):
+    def _paths(self, n: int, met: list[tuple]) -> sparse.csr_matrix:
+        """1 where a row met a machine, of (rows, machines) layer by layer."""
+        none = np.zeros(0, dtype=np.int64)
+        row = np.concatenate([none, *(rows for rows, _ in met)])
+        machine = np.concatenate([none, *(machines for _, machines in met)])
+        ones = np.ones(len(row), dtype=np.int64)
+        paths = sparse.csr_matrix((ones, (row, machine)), (n, self.n_machines))
+        paths.data[:] = 1  # a machine that stands at two nodes of a path is asked once
+        return paths
+
+    def answer(self, asked, start=None) -> np.ndarray:
+        n = len(asked.unsure)
+        end = np.zeros(n, dtype=np.int64) if start is None else start.copy()
+        for rows, _, _, children in self.steps(n, asked.ask, start):
             end[rows] = children
         return self._table[3, end]
 
-    def walk(self, walker: Walker) -> int:
-        """The label of one row, asking only the machines on its path; raises `Unsure` where blocks must decide."""
-        k = self._entered_alone(walker) if self.glances else 0
+    def walk(self, walker: Walker, start: int = 0) -> int:
+        k = start
         while True:
-            (machine, left, right, label), cut = self._table[:, k].tolist(), float(self._cut[k])
+            machine, left, right = self._walked.get(k) or self._walk_node(k)
             if machine < 0:
-                return label
-            if left < 0:
-                self._open(np.array([k]))
-            else:
-                k = right if walker.ask(machine, cut) >= cut else left
+                return left
+            k = right if walker.ask(machine) >= 0 else left
 
-    def _entered_alone(self, walker: Walker) -> int:
-        for k, glance in enumerate(self.glances, start=1):
-            g, slack = walker.ask_some(glance.machines)
-            lead = glance.lead(g)
-            if (np.abs(lead - glance.bound) <= 2 * slack.max()).any():
-                raise Unsure("a class is as far behind as it may be, within rounding")
-            left = lead <= glance.bound
-            if k == len(self.glances) or left.sum() == 1:
-                return int(self._entries(left[None], k)[0])
+    def _walk_node(self, k: int) -> tuple[int, int, int]:
+        """Machine, left and right child of a node; -1, label, -1 of a leaf."""
+        if self._table[0, k] >= 0:
+            self._open(np.array([k]))
+        machine, left, right, label = self._table[:, k].tolist()
+        node = (machine, left, right) if machine >= 0 else (-1, label, -1)
+        self._walked[k] = node
+        return node
 
     def depth(self) -> np.ndarray:
-        """Layer of every node, the root in layer 0: its longest distance from the root."""
+        """Layer of every node, its longest distance from the root, in layer 0."""
         self.grow()
-        depth, nodes = np.zeros(self.n_nodes, dtype=int), np.arange(self.n_nodes)
+        depth = np.zeros(self.n_nodes, dtype=int)
+        nodes = np.arange(self.n_nodes)
         for layer in range(self.n_nodes):
             depth[nodes] = layer
-            nodes = np.unique(self._table[1:3, nodes[self._table[0, nodes] >= 0]])
+            inner = nodes[self._table[0, nodes] >= 0]
+            nodes = np.unique(self._table[1:3, inner])
             if not nodes.size:
                 return depth
         raise ValueError("the graph has a cycle")

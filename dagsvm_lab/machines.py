@@ -14,14 +14,36 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel, rows_of
-from .outputs import EDGE, OUTPUTS, ROWS, Lean, Outputs, Unsure, Walker
+from .evaluate import (
+    EVERY_OUTPUTS,
+    Evaluator,
+    KnownOutputs,
+    LinearMachines,
+    NeedsBlocks,
+    PreparedMachines,
+    Walker,
+    Ways,
+)
+from .kernels import Kernel
+from .outputs import (
+    BLOCK_OUTPUTS,
+    BLOCK_ROWS,
+    EDGE,
+    FEW_ROWS,
+    BlockOutputs,
+    LinearOutputs,
+    SupportVectors,
+    linear_weights,
+)
+from .rows import rows_of
 from .solvers.bank import solve_bank
 from .solvers.dual import Duals
 from .threads import one_thread
 
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
-SETTINGS = dict(tol=1e-3, solver="smo", cache_size=2000.0, n_jobs=None, max_iter=-1, verbose=0)  # of the solver
+SETTINGS = dict(
+    tol=1e-3, solver="smo", cache_size=2000.0, n_jobs=None, max_iter=-1, verbose=0
+)  # of the solver
 CSR = ("data", "indices", "indptr")
 
 
@@ -40,8 +62,13 @@ def rest_code(n: int) -> np.ndarray:
 
 def entries(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(machine, class) of every entry of a coding matrix that is not 0; SciPy's own way takes forty times as long."""
-    some = max(1, (1 << 20) // code.shape[1])  # machines looked at at a time: a code can be large
-    parts = [np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1] for k in range(0, len(code), some)]
+    some = max(
+        1, (1 << 20) // code.shape[1]
+    )  # machines looked at at a time: a code can be large
+    parts = [
+        np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1]
+        for k in range(0, len(code), some)
+    ]
     return np.divmod(np.concatenate(parts), code.shape[1])
 
 
@@ -72,49 +99,189 @@ class Bank:
     labels: str  # what the machines learnt: "hard", "soft: ..." or "direct" (one dual for all classes)
     n_rows: int  # rows that the bank was trained on
 
-    n_support = property(lambda self: np.diff(self.coef.indptr), doc="Support vectors of each machine.")
-    n_parameters = property(lambda self: len(self.support) * self.n_inputs + self.coef.nnz, doc="As Platt counts them.")
-    height = property(lambda self: ROWS if len(self.bias) * ROWS <= OUTPUTS else 16, doc="Rows evaluated at a time.")
+    @property
+    def n_support(self) -> np.ndarray:
+        """Support vectors of each machine."""
+        return np.diff(self.coef.indptr)
 
-    def decision(self, X, machines: np.ndarray | None = None, n_jobs: int | None = None, fast=True) -> np.ndarray:
-        """f_t(x) for every row of X and machine t (or the chosen ones); the same bits whatever batch a row is in.
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that the machines consist of, as Platt counts them."""
+        return len(self.support) * self.n_inputs + self.coef.nnz
 
-        Rows go through in blocks of one fixed shape, so that every sum is formed in one order. If `fast`, they are of
-        float32 where that is good to about 1e-4.
+    @property
+    def block_rows(self) -> int:
+        """Rows that `decision` evaluates together."""
+        few = len(self.bias) * BLOCK_ROWS > BLOCK_OUTPUTS
+        return FEW_ROWS if few else BLOCK_ROWS
+
+    def decision(
+        self,
+        X,
+        machines: np.ndarray | None = None,
+        n_jobs: int | None = None,
+        fast: bool = True,
+    ) -> np.ndarray:
+        """Outputs of machines, the same bits whatever batch a row is in.
+
+        Rows go through in blocks of one fixed shape, so that every sum is formed in one
+        order.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_inputs)
+        machines : ndarray, default=None
+            The machines to ask; None asks all.
+        n_jobs : int, default=None
+            Threads.
+        fast : bool
+            Whether to use float32 where that is good to about 1e-4.
+
+        Returns
+        -------
+        f : ndarray of shape (n_rows, n_machines)
         """
-        X, machines = rows_of(X), None if machines is None else np.atleast_1d(machines)
-        n, height, bias = X.shape[0], self.height, self.bias if machines is None else self.bias[machines]
-        out = np.tile(bias, (n, 1)) if height == ROWS else np.repeat(bias[:, None], n, axis=1).T
+        X = rows_of(X)
+        n = X.shape[0]
+        block_rows = self.block_rows
+        bias = self.bias if machines is None else self.bias[np.atleast_1d(machines)]
+        if block_rows == BLOCK_ROWS:
+            out = np.tile(bias, (n, 1))
+        else:  # machine by machine in memory, as its products come
+            out = np.repeat(bias[:, None], n, axis=1).T
         with one_thread():
-            parts = self._whole if machines is None and fast else self._outputs(machines, fast)
+            if machines is None and fast:
+                parts = self._whole
+            else:
+                parts = self._outputs(machines, fast)
 
             def fill(start: int) -> None:
-                around = np.clip(np.arange(start - EDGE, start + height + EDGE), 0, n - 1)
-                block = X[start : start + height] if issparse(self.vectors) else X[around]
+                """Add the outputs of one block to `out`."""
+                stop = start + block_rows
+                if issparse(self.vectors):
+                    block = X[start:stop]
+                else:
+                    around = np.arange(start - EDGE, stop + EDGE)
+                    block = X[np.clip(around, 0, n - 1)]
                 with np.errstate(over="ignore", invalid="ignore"):
-                    for columns, output in parts:
-                        out[start : start + height, columns] += output(block)[: n - start]
+                    for columns, outputs in parts:
+                        out[start:stop, columns] += outputs(block)[: n - start]
 
-            Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(k) for k in range(0, n, height))
+            starts = range(0, n, block_rows)
+            if len(starts) == 1:
+                fill(0)
+            else:
+                parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+                parallel(delayed(fill)(start) for start in starts)
         if not np.isfinite(out).all():
-            raise ValueError(f"outputs for inputs up to {abs(X).max():.1e} are not finite: scale the inputs")
+            raise ValueError(
+                f"outputs for inputs up to {abs(X).max():.1e} are not finite: scale the"
+                " inputs"
+            )
         return out
 
-    def _outputs(self, machines: np.ndarray | None, fast: bool = True) -> list[tuple[slice, Outputs]]:
+    def _outputs(
+        self, machines: np.ndarray | None, fast: bool = True
+    ) -> list[tuple[slice, BlockOutputs | LinearOutputs]]:
+        """What computes the outputs of blocks, and the machines that each is for."""
         machines = np.arange(len(self.bias)) if machines is None else machines
+        machines = np.atleast_1d(machines)
         coef = self.coef[machines]
-        if self.kernels is None:
-            return [(slice(None), Outputs(self, self.kernel, coef, fast))]
-        return [(slice(k, k + 1), Outputs(self, self.kernels[t], coef[k], fast)) for k, t in enumerate(machines)]
+        own = self.kernels and [self.kernels[t] for t in machines]
+        weights = linear_weights(coef, self.vectors, own or [self.kernel])
+        if weights is not None:
+            return [(slice(None), LinearOutputs(weights))]
+        if own is None:
+            return [(slice(None), self._block_outputs(self.kernel, coef, fast))]
+        return [
+            (slice(k, k + 1), self._block_outputs(kernel, coef[k], fast))
+            for k, kernel in enumerate(own)
+        ]
 
-    _whole = cached_property(lambda self: self._outputs(None))
-    _lean = cached_property(Lean)
+    def _block_outputs(self, kernel: Kernel, coef: csr_matrix, fast) -> BlockOutputs:
+        """The outputs of machines with these coefficients for blocks."""
+        vectors = SupportVectors(self.support, self.support_class, self.vectors)
+        return BlockOutputs(vectors, kernel, coef, self.block_rows, fast)
 
-    def walker(self, x: np.ndarray) -> Walker:
-        """Prepare one row for machines asked one by one: see `Walker`, which may raise `Unsure`."""
-        if issparse(x):
-            raise Unsure("sparse rows go through blocks")
-        return Walker(self._lean, x)
+    @cached_property
+    def _whole(self) -> list[tuple[slice, BlockOutputs | LinearOutputs]]:
+        """`_outputs` of all machines."""
+        return self._outputs(None)
+
+    @cached_property
+    def _prepared(self) -> PreparedMachines | LinearMachines | None:
+        """What rows are evaluated with outside blocks; None where only blocks can."""
+        if self.vectors is None or issparse(self.vectors) or not self.coef.nnz:
+            return None
+        _, blocks = self._whole[0]
+        if isinstance(blocks, LinearOutputs):
+            return LinearMachines(self.bias, blocks)
+        if self.kernels is not None or blocks.vector_rounding is None:
+            return None
+        return PreparedMachines(self.vectors, self.coef, self.bias, self.kernel, blocks)
+
+    @cached_property
+    def _ways(self) -> Ways:
+        """What each way of asking the machines costs."""
+        _, blocks = self._whole[0]
+        return Ways(self.coef, self.n_inputs, blocks, self.block_rows)
+
+    def evaluator(
+        self,
+        X,
+        steps: int | None = None,
+        n_jobs: int | None = None,
+        every: bool = False,
+    ) -> KnownOutputs | Evaluator:
+        """Answer a graph's questions about rows, in the way that costs least.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_rows, n_inputs)
+        steps : int, default=None
+            Machines that a row is expected to meet; None is one fewer than classes.
+        n_jobs : int, default=None
+            Threads.
+        every : bool
+            Whether all machines will be asked of every row.
+
+        Returns
+        -------
+        asked : KnownOutputs or Evaluator
+        """
+        steps = self.code.shape[1] - 1 if steps is None else steps
+        prepared = None if issparse(X) or not X.shape[0] else self._prepared
+        if prepared is None:
+            return KnownOutputs(self.decision(X, n_jobs=n_jobs))
+        n = X.shape[0]
+        ways = self._ways
+        blocks = ways.blocks(n)
+        many = n * len(self.bias) > EVERY_OUTPUTS
+        at_once = np.inf if many else ways.every(n)
+        by_node = np.inf if every else ways.nodes(n, steps)
+        if blocks <= min(at_once, by_node):
+            return KnownOutputs(self.decision(X, n_jobs=n_jobs))
+        with one_thread():
+            return Evaluator(prepared, X, at_once < by_node)
+
+    def walker(self, x: np.ndarray, steps: int | None = None) -> Walker:
+        """Prepare one row for machines asked one by one.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_inputs,)
+        steps : int, default=None
+            Machines that it is expected to meet; None is one fewer than classes.
+
+        Returns
+        -------
+        walker : Walker
+            It, and this method, raise `NeedsBlocks` where only blocks can answer.
+        """
+        if issparse(x) or self._prepared is None:
+            raise NeedsBlocks("single rows of this bank go through blocks")
+        steps = self.code.shape[1] - 1 if steps is None else steps
+        return Walker(self._prepared, x, self._ways, steps)
 
     def __getstate__(self) -> dict:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -126,34 +293,65 @@ class Bank:
         own = {name: getattr(self, name)[machines] for name in ("code", "C", *STATS)}
         own["kernels"] = [self.kernels[t] for t in machines] if self.kernels else None
         own["vectors"] = None if self.vectors is None else self.vectors[used]
-        own |= dict(coef=coef[:, used].tocsr(), support=self.support[used], support_class=self.support_class[used])
+        own |= dict(
+            coef=coef[:, used].tocsr(),
+            support=self.support[used],
+            support_class=self.support_class[used],
+        )
         return replace(self, **own)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
         own = [self.kernel, *(self.kernels or [])]
         plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
-        values = {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("kernel")}
+        values = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if not f.name.startswith("kernel")
+        }
         values["kernel_name"] = self.kernel.name
         values["kernel_numbers"] = [[k.gamma, k.degree, k.coef0] for k in own]
-        values["kernel_widths"] = np.array([k.widths or plain for k in own], dtype=float)
+        values["kernel_widths"] = np.array(
+            [k.widths or plain for k in own], dtype=float
+        )
         for name in ("coef", "vectors"):
             if issparse(matrix := values[name]):
-                values |= {name: None} | {f"{name}_{part}": getattr(matrix, part) for part in CSR}
-        return {name: np.asarray(value) for name, value in values.items() if value is not None}
+                values |= {name: None} | {
+                    f"{name}_{part}": getattr(matrix, part) for part in CSR
+                }
+        return {
+            name: np.asarray(value)
+            for name, value in values.items()
+            if value is not None
+        }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """The bank that `to_arrays` described."""
         a = {"vectors": None} | arrays
-        a |= {"n_inputs": int(a["n_inputs"]), "n_rows": int(a["n_rows"]), "labels": str(a["labels"])}
+        a |= {
+            "n_inputs": int(a["n_inputs"]),
+            "n_rows": int(a["n_rows"]),
+            "labels": str(a["labels"]),
+        }
         name = str(a.pop("kernel_name"))
-        numbers = zip(a.pop("kernel_numbers").tolist(), a.pop("kernel_widths").tolist(), strict=True)
-        kernel, *kernels = [Kernel(name, g, int(d), c, tuple(w) or None) for (g, d, c), w in numbers]
+        numbers = zip(
+            a.pop("kernel_numbers").tolist(),
+            a.pop("kernel_widths").tolist(),
+            strict=True,
+        )
+        kernel, *kernels = [
+            Kernel(name, g, int(d), c, tuple(w) or None) for (g, d, c), w in numbers
+        ]
         n = len(a["support"])
-        for name, shape in (("coef", (len(a["bias"]), n)), ("vectors", (n, a["n_inputs"]))):
+        for name, shape in (
+            ("coef", (len(a["bias"]), n)),
+            ("vectors", (n, a["n_inputs"])),
+        ):
             if f"{name}_data" in a:
-                a[name] = csr_matrix(tuple(a.pop(f"{name}_{part}") for part in CSR), shape=shape)
+                a[name] = csr_matrix(
+                    tuple(a.pop(f"{name}_{part}") for part in CSR), shape=shape
+                )
         return cls(kernel=kernel, kernels=kernels or None, **a)
 
 
@@ -176,24 +374,43 @@ def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=N
     (bool, sets x rows) there is a Bank for every kernel and, in turn, every set, trained on the set's rows alone; sets
     share kernel values and steps.
     """
-    X, codes, code, m = rows_of(X), np.asarray(codes), np.asarray(code, np.int8), len(code)
+    X, codes, code, m = (
+        rows_of(X),
+        np.asarray(codes),
+        np.asarray(code, np.int8),
+        len(code),
+    )
     for C in Cs:
         if not (np.asarray(C, dtype=float) > 0).all():
             raise ValueError(f"C must be positive; got {C!r}")
     for own in {*grid, *(kernels or [])}:
         own.check(X)
     each = [kernel for kernel in grid for _ in range(1 if sets is None else len(sets))]
-    every, own = np.tile(code, (len(each), 1)), kernels if len(grid) == 1 else [k for k in each for _ in code]
+    every, own = (
+        np.tile(code, (len(each), 1)),
+        kernels if len(grid) == 1 else [k for k in each for _ in code],
+    )
     inside = None if sets is None else lambda t, rows: sets[t // m % len(sets), rows]
-    one = problems(codes, every, weight, soft and (lambda t, *rows: soft(t % m, *rows)), inside)
+    one = problems(
+        codes, every, weight, soft and (lambda t, *rows: soft(t % m, *rows)), inside
+    )
     path = [one.times(C) for C in Cs]
-    alike = codes if sets is None else np.unique(np.vstack([codes, sets]), axis=1, return_inverse=True)[1].ravel()
+    alike = (
+        codes
+        if sets is None
+        else np.unique(np.vstack([codes, sets]), axis=1, return_inverse=True)[1].ravel()
+    )
     solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
     more = dict(code=code, kernels=kernels, labels=labels)
-    return [[*_banks(X, codes, path, Cs, slice(k * m, k * m + m), kernel, **more)] for k, kernel in enumerate(each)]
+    return [
+        [*_banks(X, codes, path, Cs, slice(k * m, k * m + m), kernel, **more)]
+        for k, kernel in enumerate(each)
+    ]
 
 
-def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel, **more) -> Iterator[Bank]:
+def _banks(
+    X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel, **more
+) -> Iterator[Bank]:
     """The Banks of the machines `own` of solved duals, one for each C."""
     ends, before = path[0].ends[own.start : own.stop + 1], None
     inside = slice(ends[0], ends[-1])
@@ -201,18 +418,39 @@ def _banks(X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel
         alpha = duals.alpha[inside]
         if before is None or not np.array_equal(alpha, before):
             at, before = np.flatnonzero(alpha), alpha
-            parts = (duals.s[inside] * alpha)[at], duals.rows[inside][at], np.searchsorted(at, ends - ends[0])
+            parts = (
+                (duals.s[inside] * alpha)[at],
+                duals.rows[inside][at],
+                np.searchsorted(at, ends - ends[0]),
+            )
             coef = csr_matrix(parts, shape=(len(ends) - 1, len(codes)))
-            bank = bank_over(X, codes, coef, kernel, C=None, **more, **{k: getattr(duals, k)[own] for k in STATS})
-        yield replace(bank, C=np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy())
+            bank = bank_over(
+                X,
+                codes,
+                coef,
+                kernel,
+                C=None,
+                **more,
+                **{k: getattr(duals, k)[own] for k in STATS},
+            )
+        yield replace(
+            bank, C=np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy()
+        )
 
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
     """The Bank with these coefficients (machines x rows of X), its fields that no row knows given as `more`."""
     support, column = np.unique(coef.indices.astype(int), return_inverse=True)
-    coef = csr_matrix((coef.data, column, coef.indptr), shape=(coef.shape[0], len(support)))
-    vectors = None if kernel.name == "precomputed" else X[support]
-    of_rows = dict(support=support, support_class=codes[support], vectors=vectors, n_inputs=X.shape[1])
+    coef = csr_matrix(
+        (coef.data, column, coef.indptr), shape=(coef.shape[0], len(support))
+    )
+    vectors = None if kernel.precomputed else X[support]
+    of_rows = dict(
+        support=support,
+        support_class=codes[support],
+        vectors=vectors,
+        n_inputs=X.shape[1],
+    )
     return Bank(coef=coef, kernel=kernel, n_rows=X.shape[0], **of_rows, **more)
 
 
@@ -228,15 +466,23 @@ def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | 
     n = np.diff(first)[c]
     rows = order[np.repeat(first[c] + n - np.cumsum(n), n) + np.arange(n.sum())]
     machine, s = np.repeat(t, n), np.repeat(code[t, c], n).astype(float)
-    key = np.argsort(machine * len(codes) + rows, kind="stable")  # ascending rows within a machine
+    key = np.argsort(
+        machine * len(codes) + rows, kind="stable"
+    )  # ascending rows within a machine
     if inside is not None:
         key = key[inside(machine[key], rows[key])]
-    rows, s, ends = rows[key], s[key], np.searchsorted(machine[key], np.arange(len(code) + 1))
+    rows, s, ends = (
+        rows[key],
+        s[key],
+        np.searchsorted(machine[key], np.arange(len(code) + 1)),
+    )
     upper = np.ones(len(rows)) if weight is None else np.asarray(weight, float)[rows]
     p = np.ones(len(rows))
     if soft is not None:
         parts = zip(range(len(code)), ends[:-1], ends[1:], strict=True)
-        y = np.concatenate([np.asarray(soft(t, rows[a:b], s[a:b]), float) for t, a, b in parts])
+        y = np.concatenate(
+            [np.asarray(soft(t, rows[a:b], s[a:b]), float) for t, a, b in parts]
+        )
         kept = y != 0
         ends = np.concatenate([[0], np.cumsum(kept)])[ends]
         rows, s, p = rows[kept], np.sign(y[kept]), np.abs(y[kept])

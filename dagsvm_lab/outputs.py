@@ -1,179 +1,288 @@
-"""What a bank answers: outputs of blocks of rows, and of one row walked machine by machine."""
+"""Outputs of machines for blocks of rows: the same bits whatever batch a row is in.
+
+Every sum is formed in one order because every block has one shape. What is computed
+faster, in other shapes, may differ from these outputs by rounding; `rounding_terms`
+says by how much.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .kernels import Kernel, Rows, SparseRows, prepared, single_is_safe, squared
+from .kernels import Kernel, squared
+from .rows import prepared
 
-ROWS = 240  # rows evaluated at a time
-OUTPUTS = 1 << 24  # outputs of a block of rows: for more machines than fit, blocks have 16 rows
-EDGE = 8  # rows evaluated more than wanted on both sides of a block, where BLAS may round otherwise
-FEW = 256  # support vectors up to which outputs are always float64
+BLOCK_ROWS = 240  # rows evaluated together
+FEW_ROWS = 16  # and where there are very many machines
+BLOCK_OUTPUTS = 1 << 24  # outputs of a block of rows: beyond, blocks have FEW_ROWS
+EDGE = 8  # rows more on both sides of a block, where BLAS may round otherwise
+FEW_VECTORS = 256  # support vectors up to which outputs are always float64
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
-DENSE = 1 << 16  # coefficients (machines x support vectors) up to which a dense product beats a sparse one
 
 
-class Outputs:
-    """Called with a block of rows, the outputs of machines that share a kernel, without their biases.
+@dataclass
+class SupportVectors:
+    """Support vectors: index of the training row, class and inputs of each.
 
-    One class at a time: its support vectors meet only the machines that use them, which for all pairs saves a factor of
-    half the number of classes over one product with every coefficient.
+    A precomputed kernel has no inputs.
     """
 
-    def __init__(self, bank, kernel: Kernel, coef: csr_matrix, fast: bool = True):
-        used = np.unique(coef.indices)
-        used = used[np.argsort(bank.support_class[used], kind="stable")]
-        self.support, self.n_machines, self.width = bank.support[used], coef.shape[0], bank.height + 2 * EDGE
-        vectors = None if bank.vectors is None or not len(used) else bank.vectors[used]
-        single = fast and in_single(vectors, kernel, coef)
-        for dtype in (np.float32, np.float64) if single else (np.float64,):
-            self.rows = None if vectors is None else prepared(vectors, kernel, dtype)
-            self.pieces = self._weighed(bank.support_class[used], coef, used, dtype)
-            # some BLAS kernels round the columns of a float32 product differently: then float64 it is
-            tried = (0, -1) if dtype is np.float32 else ()
-            probes = [self(np.repeat(vectors[[k]], self.width, axis=0)) for k in tried]
-            if all((probe == probe[0]).all() for probe in probes):
-                break
+    support: np.ndarray
+    classes: np.ndarray
+    rows: np.ndarray | csr_matrix | None
 
-    def _weighed(self, classes: np.ndarray, coef: csr_matrix, used: np.ndarray, dtype) -> list[tuple]:
-        """(some support vectors, the machines that use them, their coefficients), class by class."""
-        if self.width < ROWS:  # so many machines that each has few of the support vectors
-            return [(slice(None), None, coef[:, used].astype(dtype))]
-        pieces, columns = [], coef.tocsc()[:, used]
-        for part in [slice(*np.searchsorted(classes, [c, c + 1])) for c in np.unique(classes)]:
-            ends = columns.indptr[part.start : part.stop + 1]
-            inside = slice(ends[0], ends[-1])
-            machines, row = np.unique(columns.indices[inside], return_inverse=True)
-            weights = np.zeros((len(machines), part.stop - part.start), dtype)
-            weights[row, np.repeat(np.arange(weights.shape[1]), np.diff(ends))] = columns.data[inside]
-            pieces.append((part, machines, weights))
-        return pieces
+
+@dataclass
+class Piece:
+    """The support vectors of one class, and the machines that use them."""
+
+    part: slice
+    machines: np.ndarray | None  # None: all of them
+    weights: np.ndarray | csr_matrix  # (machines, support vectors of the part)
+
+
+class BlockOutputs:
+    """Called with a block of rows, the outputs of machines, without their biases.
+
+    One class at a time: its support vectors meet only the machines that use them, which
+    for all pairs saves half the number of classes over one product with every
+    coefficient.
+
+    Parameters
+    ----------
+    vectors : SupportVectors
+    kernel : Kernel
+    coef : csr_matrix of shape (n_machines, n_support)
+    block_rows : int
+        Rows of a block; `EDGE` more stand before and after them.
+    fast : bool
+        Whether to use float32 where it is good to about 1e-4.
+
+    Attributes
+    ----------
+    used : support vectors that any machine uses, class by class.
+    rows : their prepared rows, None for a precomputed kernel.
+    vector_rounding, farthest : of dense rows, what the kernel says of their rounding
+        (None: nothing is known), and the largest |v|^2 of the transformed rows.
+    """
+
+    vector_rounding: np.ndarray | None = None
+    farthest = 0.0
+
+    def __init__(
+        self,
+        vectors: SupportVectors,
+        kernel: Kernel,
+        coef: csr_matrix,
+        block_rows: int,
+        fast: bool = True,
+    ):
+        used = np.unique(coef.indices)
+        used = used[np.argsort(vectors.classes[used], kind="stable")]
+        self.used = used
+        self.support = vectors.support[used]
+        self.n_machines = coef.shape[0]
+        self.width = block_rows + 2 * EDGE
+        self.narrow = block_rows < BLOCK_ROWS  # so many machines: each uses few vectors
+        self.rows = None
+        classes = vectors.classes[used]
+        known = None
+        if vectors.rows is not None and len(used):
+            known = vectors.rows[used]
+        if fast and in_single(known, kernel, coef):
+            self._prepare(known, kernel, coef, classes, np.float32)
+            if self._rounds_alike(known):
+                return
+        self._prepare(known, kernel, coef, classes, np.float64)
+
+    @property
+    def n_pieces(self) -> int:
+        """Products that a block takes."""
+        return len(self.pieces)
+
+    @property
+    def weights_size(self) -> int:
+        """Coefficients that a row of a block is multiplied with."""
+        return sum(piece.weights.size for piece in self.pieces)
+
+    def _prepare(self, vectors, kernel, coef, classes, dtype) -> None:
+        """Set `rows` and `pieces` in this precision."""
+        if vectors is not None:
+            rows = prepared(vectors, kernel, dtype)
+            if not (rows.sparse or kernel.precomputed):
+                self.vector_rounding = kernel.vector_rounding(rows.left)
+                self.farthest = float(squared(rows.left).max(initial=0.0))
+            self.rows = rows.subset(slice(None))  # what others are compared with
+        if self.narrow:
+            weights = coef[:, self.used].astype(dtype)
+            self.pieces = [Piece(slice(None), None, weights)]
+        else:
+            self.pieces = pieces_of(classes, coef.tocsc()[:, self.used], dtype)
+
+    def _rounds_alike(self, vectors) -> bool:
+        """Whether equal rows of a block get equal outputs.
+
+        Some BLAS kernels round the columns of a float32 product differently.
+        """
+        for k in (0, -1):
+            outputs = self(np.repeat(vectors[[k]], self.width, axis=0))
+            if not (outputs == outputs[0]).all():
+                return False
+        return True
 
     def __call__(self, X) -> np.ndarray:
-        left = None if self.rows is None else self.rows.place(X)
-        total = np.zeros((self.n_machines, self.width)) if self.width >= ROWS else None
-        for part, machines, weights in self.pieces:
-            tile = X[:, self.support[part]].T if left is None else self.rows.under(left, part)
-            if isinstance(self.rows, SparseRows):  # only the block's own rows: products have its width all the same
-                tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
-            if machines is None:
-                return (weights @ np.ascontiguousarray(tile[:, EDGE:-EDGE])).T
-            total[machines] += weights @ np.ascontiguousarray(tile)
+        """Outputs (rows, machines) of a block of rows, which has edges."""
+        left = None if self.rows is None else self.rows.transform(X)
+        if self.narrow:
+            (piece,) = self.pieces
+            tile = self._tile(X, left, piece.part)[:, EDGE:-EDGE]
+            return (piece.weights @ np.ascontiguousarray(tile)).T
+        total = np.zeros((self.n_machines, self.width))
+        for piece in self.pieces:
+            tile = self._tile(X, left, piece.part)  # (support vectors, width)
+            total[piece.machines] += piece.weights @ np.ascontiguousarray(tile)
         return total.T[EDGE:-EDGE]
+
+    def any_rows(self, left: np.ndarray) -> np.ndarray:
+        """Outputs (rows, machines) of transformed rows, in no fixed shape."""
+        total = np.zeros((self.n_machines, len(left)))
+        for piece in self.pieces:
+            machines = slice(None) if piece.machines is None else piece.machines
+            tile = self.rows.block_transposed(left, piece.part)
+            total[machines] += piece.weights @ tile
+        return total.T
+
+    def in_block(self, x: np.ndarray, t: int) -> float:
+        """The output of machine t for one row, to the bit as in a block."""
+        block = np.repeat(x[None], self.width, axis=0)
+        if self.narrow:
+            return float(self(block)[0, t])
+        left = self.rows.transform(block)
+        total = 0.0
+        for piece in self.pieces:
+            at = int(np.searchsorted(piece.machines, t))
+            if at < len(piece.machines) and piece.machines[at] == t:
+                tile = np.ascontiguousarray(self._tile(block, left, piece.part))
+                total += float((piece.weights @ tile)[at, EDGE])
+        return total
+
+    def _tile(self, X, left, part: slice) -> np.ndarray:
+        """Kernel values of some of the support vectors (down) with a block."""
+        if left is None:
+            return X[:, self.support[part]].T
+        tile = self.rows.block_transposed(left, part)
+        if self.rows.sparse:  # came without edges: products have one width all the same
+            tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
+        return tile
+
+
+def pieces_of(classes: np.ndarray, columns, dtype) -> list[Piece]:
+    """The coefficients (CSC, machines x support vectors) class by class, dense."""
+    pieces = []
+    for c in np.unique(classes):
+        part = slice(*np.searchsorted(classes, [c, c + 1]))
+        ends = columns.indptr[part.start : part.stop + 1]
+        inside = slice(ends[0], ends[-1])
+        machines, row = np.unique(columns.indices[inside], return_inverse=True)
+        column = np.repeat(np.arange(part.stop - part.start), np.diff(ends))
+        weights = np.zeros((len(machines), part.stop - part.start), dtype)
+        weights[row, column] = columns.data[inside]
+        pieces.append(Piece(part, machines, weights))
+    return pieces
+
+
+class LinearOutputs:
+    """As `BlockOutputs`, for linear kernels: one product with the machines' weights.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_machines, n_inputs)
+    """
+
+    n_pieces = 1
+
+    def __init__(self, weights: np.ndarray):
+        self.weights = weights
+
+    @property
+    def weights_size(self) -> int:
+        """Coefficients that a row of a block is multiplied with."""
+        return self.weights.size
+
+    def __call__(self, X) -> np.ndarray:
+        X = X.toarray() if issparse(X) else X
+        return (X @ self.weights.T)[EDGE:-EDGE]
+
+    def in_block(self, x: np.ndarray, t: int) -> float:
+        """The output of machine t for one row, to the bit as in a block."""
+        return float(self(np.repeat(x[None], BLOCK_ROWS + 2 * EDGE, axis=0))[0, t])
+
+
+def linear_weights(
+    coef: csr_matrix, vectors, kernels: list[Kernel]
+) -> np.ndarray | None:
+    """Weights (machines, inputs) of machines with these kernels, or None.
+
+    None where a kernel is not linear, where rows are sparse (weights would be dense),
+    and where there are so many machines that kernel values cost less.
+    """
+    if vectors is None or issparse(vectors):
+        return None
+    n_machines, n_support = coef.shape
+    inputs = vectors.shape[1]
+    if n_machines * inputs > 2 * (n_support * inputs + coef.nnz):
+        return None
+    known = {}
+    for kernel in kernels:
+        if kernel not in known:
+            known[kernel] = kernel.linear_weights(vectors)
+    if any(weights is None for weights in known.values()):
+        return None
+    if len(kernels) == 1:
+        return coef @ known[kernels[0]]
+    own = [coef[t] @ known[kernel] for t, kernel in enumerate(kernels)]
+    return np.concatenate(own)
 
 
 def in_single(vectors, kernel: Kernel, coef: csr_matrix) -> bool:
-    """Whether float32 is enough for the outputs of machines over these support vectors, to about 1e-4."""
-    some = vectors is not None and vectors.shape[0] > FEW
-    return bool(some and np.abs(coef.data).max() <= MODEST and single_is_safe(vectors, kernel))
+    """Whether float32 outputs of machines over these vectors are right to 1e-4."""
+    if vectors is None or vectors.shape[0] <= FEW_VECTORS:
+        return False
+    return bool(np.abs(coef.data).max() <= MODEST) and kernel.single_is_safe(vectors)
 
 
-def slopes(coef: csr_matrix, squares: np.ndarray, inputs: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """(flat, steep, root): rounding is up to (steep + flat root |x|^2) units, with `squares` of the vectors."""
-    size, root = abs(coef), 0.25 * np.sqrt(inputs + 4)
-    flat = size @ np.ones(len(squares))
-    return flat, size @ (root * squares) + 0.25 * np.sqrt(np.diff(coef.indptr) + 1) * flat, root
+def rounding_terms(
+    coef: csr_matrix, vector_rounding: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(flat, steep) of each machine: an output may be off by (steep + flat r) units.
+
+    r is what rounding may do to kernel values with the row that is asked (the kernel's
+    `row_rounding`), and `vector_rounding` what it may do to those with each support
+    vector. Units are those of the precision.
+    """
+    size = abs(coef)
+    flat = size @ np.ones(coef.shape[1])
+    summing = 0.25 * np.sqrt(np.diff(coef.indptr) + 1) * flat
+    return flat, size @ vector_rounding + summing
 
 
-def doubtful(f: np.ndarray, vectors, kernel: Kernel, coef: csr_matrix, X: np.ndarray, times: int = 1) -> np.ndarray:
-    """Rows of X of whose outputs f some might have another sign if they were of float32, and may be so.
+def doubtful(
+    f: np.ndarray,
+    vectors,
+    kernel: Kernel,
+    coef: csr_matrix,
+    X: np.ndarray,
+    times: int = 1,
+) -> np.ndarray:
+    """Rows of X of whose outputs f some might have another sign in blocks of float32.
 
     Where f itself is of float32, two roundings lie between: `times` is 2.
     """
     if not in_single(vectors, kernel, coef):
         return np.empty(0, int)
-    place = np.sqrt(2.0 * kernel.gamma) * kernel.shrunk(vectors.mean(axis=0))
-    own, new = (squared(np.sqrt(2.0 * kernel.gamma) * kernel.shrunk(rows) - place) for rows in (vectors, X))
-    flat, steep, root = slopes(coef, own, X.shape[1])
-    bound = times * np.finfo(np.float32).eps * (steep + np.outer(root * new, flat))
+    rows = prepared(vectors, kernel)
+    flat, steep = rounding_terms(coef, kernel.vector_rounding(rows.left))
+    of_rows = kernel.vector_rounding(rows.transform(X))
+    bound = times * np.finfo(np.float32).eps * (steep + np.outer(of_rows, flat))
     return np.flatnonzero((np.abs(f) <= bound).any(axis=1))
-
-
-class Unsure(ArithmeticError):
-    """One row's answer is within rounding of another, or its kernel has no lean form: `Bank.decision` decides."""
-
-
-class Lean:
-    """What single rows are evaluated with: support vectors in float64, and for each machine its own of them."""
-
-    def __init__(self, bank):
-        kernel = bank.kernel
-        plain = bank.kernels is None and bank.vectors is not None and not issparse(bank.vectors) and bank.coef.nnz
-        if not plain or callable(kernel.name):
-            raise Unsure("single rows of this kernel go through blocks")
-        self.rows, self.kernel, blocks = Rows(bank.vectors, kernel), kernel, bank._whole[0][1].rows
-        self.unit = np.finfo(np.float32).eps if blocks.dtype == np.float32 else 4.0 * np.finfo(float).eps
-        Z = self.rows.left[:, :-2] if kernel.name == "rbf" else self.rows.left
-        squares, self.sparse, self.bias = squared(Z), bank.coef, bank.bias
-        self.coef = bank.coef.toarray() if np.prod(bank.coef.shape) <= DENSE else bank.coef  # for all machines at once
-        self.farthest = float(squares.max(initial=0.0))
-        self.flat, self.steep, self.root = slopes(bank.coef, squares, Z.shape[1])
-        self.machines: list[tuple | None] = [None] * len(self.bias)  # those asked before
-        self.unknown, self.shared = np.full(len(bank.support), np.nan), {}  # kernel values; what whole glances share
-
-    def machine(self, t: int) -> tuple[np.ndarray, np.ndarray, float, float, float]:
-        """Support vectors, coefficients, bias and rounding of machine t."""
-        own = slice(self.sparse.indptr[t], self.sparse.indptr[t + 1])
-        numbers = (float(part[t]) for part in (self.bias, self.flat, self.steep))
-        self.machines[t] = found = (self.sparse.indices[own], self.sparse.data[own], *numbers)
-        return found
-
-    def place(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """Prepare x; with it what rounding may do to a kernel value, in units of the blocks' precision."""
-        kernel = self.kernel
-        if kernel.name == "rbf":
-            z = kernel.shrunk(x - self.rows.mean) * np.sqrt(2.0 * kernel.gamma)
-            square = float(z.dot(z))
-            return np.concatenate([z, [-0.5 * square, 1.0]]), self.root * square
-        z = kernel.shrunk(x)
-        gamma, more = (1.0, 0.0) if kernel.name == "linear" else (abs(kernel.gamma), abs(kernel.coef0))
-        power = kernel.degree if kernel.name == "poly" else 1
-        largest = (gamma * np.sqrt(float(z.dot(z)) * self.farthest) + more) ** power
-        return z, 16.0 * self.root * power * max(largest, 1.0)
-
-
-class Walker:
-    """Outputs of machines for one row x, each kernel value computed when it is first needed, and kept.
-
-    Sums are formed in another order than in blocks, so outputs equal those of `Bank.decision` up to a bound of their
-    rounding. Within it of the number that the output is compared with, `ask` raises `Unsure`, and the row should go
-    through blocks: labels are the same whichever way is taken.
-    """
-
-    def __init__(self, lean: Lean, x: np.ndarray):
-        self.lean, self.k, self.last = lean, lean.unknown.copy(), -1
-        self.z, self.error = lean.place(x)
-
-    def ask(self, t: int, cut: float = 0.0) -> float:
-        """Compute f_t(x), to be compared with `cut`; the machine asked last is not computed again."""
-        if t != self.last:
-            own, beta, bias, flat, steep = self.lean.machines[t] or self.lean.machine(t)
-            self.last, self.f = t, float(self.values(own).dot(beta)) + bias
-            self.slack = self.lean.unit * (steep + flat * self.error)
-        if abs(self.f - cut) <= self.slack:
-            raise Unsure("an output is what it is compared with, within rounding")
-        return self.f
-
-    def values(self, own: np.ndarray) -> np.ndarray:
-        k = self.k.take(own)
-        missing = k != k
-        if missing.any():
-            new, rows = own[missing], self.lean.rows
-            self.k[new] = rows.finish(rows.right[new].dot(self.z))
-            k = self.k.take(own)
-        return k
-
-    def ask_some(self, machines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compute f_t(x) of machines over the same support vectors; with each a bound of its rounding."""
-        lean, first = self.lean, int(machines[0])
-        if first not in lean.shared:
-            lean.shared[first] = lean.machine(first)[0], np.stack([lean.machine(int(t))[1] for t in machines])
-        own, beta = lean.shared[first]
-        f = beta @ self.values(own) + lean.bias[machines]
-        return f, lean.unit * (lean.steep[machines] + lean.flat[machines] * self.error)
-
-    def ask_all(self) -> tuple[np.ndarray, np.ndarray]:
-        """Compute every f_t(x); with each a bound of its rounding."""
-        lean = self.lean
-        self.k = lean.rows.finish(lean.rows.right.dot(self.z))
-        return lean.coef @ self.k + lean.bias, lean.unit * (lean.steep + lean.flat * self.error)

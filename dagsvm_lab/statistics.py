@@ -1,15 +1,25 @@
-"""Tests and intervals for comparing classifiers: on one set's rows, over many sets, and for laws of growth."""
+"""Tests and intervals: on one set's rows, over many sets, and for laws of growth."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
-from scipy.stats import binomtest, chi2, friedmanchisquare, rankdata, spearmanr, studentized_range, t
+from scipy.stats import (
+    binomtest,
+    chi2,
+    friedmanchisquare,
+    rankdata,
+    spearmanr,
+    studentized_range,
+    t,
+)
 
 
-def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Clopper-Pearson limits, in per cent, of a share of which `hits` in `n` were seen.
+def binomial_interval(
+    hits: int, n: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Clopper-Pearson limits, in per cent, of a share seen in `hits` of `n` cases.
 
     >>> low, high = binomial_interval(98, 100)
     >>> round(low, 2), round(high, 2)
@@ -24,46 +34,68 @@ def binomial_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[floa
 def mcnemar(a_wrong: np.ndarray, b_wrong: np.ndarray) -> dict[str, float]:
     """McNemar's test on the rows that only one of two methods gets wrong.
 
-    `p_exact` is the exact binomial test; `p_corrected` is chi-square with Edwards' correction,
-    (|a - b| - 1)^2 / (a + b).
+    `p_exact` is the exact binomial test; `p_corrected` is chi-square with Edwards'
+    correction, (|a - b| - 1)^2 / (a + b).
     """
-    a, b = int(np.sum(a_wrong & ~b_wrong)), int(np.sum(b_wrong & ~a_wrong))
+    a = int(np.sum(a_wrong & ~b_wrong))
+    b = int(np.sum(b_wrong & ~a_wrong))
     exact = float(binomtest(a, a + b).pvalue) if a + b else 1.0
     corrected = float(chi2.sf(max(abs(a - b) - 1, 0) ** 2 / max(a + b, 1), 1))
-    return {"only_a_wrong": a, "only_b_wrong": b, "p_exact": exact, "p_corrected": corrected}
+    return {
+        "only_a_wrong": a,
+        "only_b_wrong": b,
+        "p_exact": exact,
+        "p_corrected": corrected,
+    }
 
 
-def corrected_interval(gain: Sequence[float], test_over_train: float) -> tuple[float, float, float]:
-    """Mean gain over splits that share rows, and its 95 % limits: variance (1/J + m/n) s^2 (Nadeau and Bengio 2003).
+def corrected_interval(
+    gain: Sequence[float], test_over_train: float
+) -> tuple[float, float, float]:
+    """Mean gain over J splits that share rows, and its 95 % limits.
 
-    The limits are infinite for one split, whose spread is unknown.
+    The variance of the mean is (1/J + m/n) s^2 for m test and n training rows (Nadeau
+    and Bengio 2003). The limits are infinite for one split, whose spread is unknown.
 
     >>> [round(v, 3) for v in corrected_interval([1.0, 2.0, 3.0], 0.25)]
     [2.0, -1.286, 5.286]
     """
     gain = np.asarray(gain, dtype=float)
-    mean, n = float(gain.mean()), len(gain)
-    wide = np.inf if n < 2 else float(t.ppf(0.975, n - 1) * np.sqrt((1 / n + test_over_train) * gain.var(ddof=1)))
+    mean = float(gain.mean())
+    J = len(gain)
+    if J < 2:
+        return mean, -np.inf, np.inf
+    variance = (1 / J + test_over_train) * gain.var(ddof=1)
+    wide = float(t.ppf(0.975, J - 1) * np.sqrt(variance))
     return mean, mean - wide, mean + wide
 
 
-def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Spearman's correlation and its 95 % limits by Fisher's z, of variance (1 + r^2 / 2) / (n - 3) (Bonett 2000).
+def rank_correlation(
+    x: Sequence[float], y: Sequence[float]
+) -> tuple[float, float, float]:
+    """Spearman's correlation and its 95 % limits.
 
-    >>> [round(v, 3) for v in rank_correlation([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 7, 6])]
+    Fisher's z, arctanh r, has the variance (1 + r^2 / 2) / (n - 3) (Bonett 2000).
+
+    >>> x = [1, 2, 3, 4, 5, 6, 7]
+    >>> [round(v, 3) for v in rank_correlation(x, [1, 2, 3, 4, 5, 7, 6])]
     [0.964, 0.674, 0.997]
     """
-    r, n = float(spearmanr(x, y).statistic), len(x)
+    r = float(spearmanr(x, y).statistic)
+    n = len(x)
     if n < 4:
         return r, -1.0, 1.0
     if not abs(r) < 1:
         return r, r, r
+    z = np.arctanh(r)
     wide = 1.959964 * np.sqrt((1 + r * r / 2) / (n - 3))
-    return r, float(np.tanh(np.arctanh(r) - wide)), float(np.tanh(np.arctanh(r) + wide))
+    return r, float(np.tanh(z - wide)), float(np.tanh(z + wide))
 
 
 def sign_interval(better: int, worse: int) -> tuple[float, float, float]:
-    """By how much cases better outweigh cases worse, from -1 to 1, with the exact 95 % limits; ties are left out.
+    """By how much cases better outweigh cases worse, from -1 to 1; ties are left out.
+
+    With the exact 95 % limits.
 
     >>> [round(v, 2) for v in sign_interval(9, 1)]
     [0.8, 0.11, 0.99]
@@ -74,7 +106,7 @@ def sign_interval(better: int, worse: int) -> tuple[float, float, float]:
 
 
 class Ranks(NamedTuple):
-    """Mean ranks (1 is best), Friedman's statistic and p, and Nemenyi's critical difference."""
+    """Mean ranks (1 is best), Friedman's statistic and p, Nemenyi's difference."""
 
     mean: np.ndarray
     statistic: float
@@ -83,20 +115,24 @@ class Ranks(NamedTuple):
 
 
 def ranks(table: np.ndarray, level: float = 0.05) -> Ranks:
-    """Friedman's test and Nemenyi's difference for `table` (sets x systems), where smaller is better (Demsar 2006).
+    """Friedman's test and Nemenyi's difference for `table` (sets, systems).
 
-    Two mean ranks differ if they are q sqrt(k (k + 1) / 6 N) apart, for k systems and N sets.
+    Smaller is better (Demsar 2006). Two mean ranks differ if they are
+    q sqrt(k (k + 1) / 6 N) apart, for k systems and N sets.
     """
     table = np.asarray(table, dtype=float)
-    n, k = table.shape
+    N, k = table.shape
     test = friedmanchisquare(*table.T)
     q = studentized_range.ppf(1 - level, k, np.inf) / np.sqrt(2)
     mean = rankdata(table, axis=1).mean(axis=0)
-    return Ranks(mean, float(test.statistic), float(test.pvalue), float(q * np.sqrt(k * (k + 1) / (6 * n))))
+    difference = float(q * np.sqrt(k * (k + 1) / (6 * N)))
+    return Ranks(mean, float(test.statistic), float(test.pvalue), difference)
 
 
 def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
-    """The largest groups of systems whose mean ranks are within `difference`: the bars of a Nemenyi diagram.
+    """The largest groups of systems whose mean ranks are within `difference`.
+
+    They are the bars of a Nemenyi diagram.
 
     >>> [group.tolist() for group in cliques(np.array([1.0, 3.5, 2.0, 5.0]), 1.6)]
     [[0, 2], [2, 1], [1, 3]]
@@ -104,44 +140,67 @@ def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
     order = np.argsort(mean, kind="stable")
     rising = np.asarray(mean)[order]
     ends = np.searchsorted(rising, rising + difference, side="right")  # they rise too
-    return [order[a:b] for a, b in enumerate(ends) if b - a > 1 and (a == 0 or b > ends[a - 1])]
+    return [
+        order[a:b]
+        for a, b in enumerate(ends)
+        if b - a > 1 and (a == 0 or b > ends[a - 1])
+    ]
 
 
 def front(accuracy: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Whether no other system is at least as accurate and as cheap, and better in one of the two.
+    """Whether no other system is as accurate and as cheap, and better in one of these.
 
     >>> front([90, 95, 95, 80, 99], [10, 20, 30, 10, 50]).tolist()
     [True, True, False, False, True]
     """
-    a, c = np.asarray(accuracy), np.asarray(cost)
-    beaten = (a >= a[:, None]) & (c <= c[:, None]) & ((a > a[:, None]) | (c < c[:, None]))
+    a = np.asarray(accuracy)
+    c = np.asarray(cost)
+    as_good = (a >= a[:, None]) & (c <= c[:, None])
+    better = (a > a[:, None]) | (c < c[:, None])
+    beaten = as_good & better  # (systems, by whom)
     return ~beaten.any(axis=1)
 
 
-def bayesian_signed_rank(differences: Sequence[float], rope: float, draws=50_000, seed=0) -> tuple[float, float, float]:
-    """Probabilities that the first is worse, that both are practically equal (within `rope`), that the first is better.
+def bayesian_signed_rank(
+    differences: Sequence[float], rope: float, draws=50_000, seed=0
+) -> tuple[float, float, float]:
+    """Probabilities that the first is worse, practically equal, or better.
 
-    Benavoli et al. (2017): Walsh averages of the differences, one a set, under a Dirichlet process whose prior is one
-    pseudo-observation of weight 1 at zero. Each draw votes for the largest of the three shares.
+    Within `rope` both are practically equal. Benavoli et al. (2017): Walsh averages of
+    the differences, one a set, under a Dirichlet process whose prior is one
+    pseudo-observation of weight 1 at zero. Each draw votes for the largest of the three
+    shares.
     """
     z = np.concatenate([[0.0], np.asarray(differences, dtype=float)])
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(z)), draws)
     walsh = (z[:, None] + z) / 2
-    sides = (side.astype(float) for side in (walsh < -rope, np.abs(walsh) <= rope, walsh > rope))
-    shares = [np.einsum("di,ij,dj->d", weights, side, weights, optimize=True) for side in sides]
-    return tuple((np.bincount(np.argmax(shares, axis=0), minlength=3) / draws).tolist())
+    shares = []  # (sides, draws)
+    for side in (walsh < -rope, np.abs(walsh) <= rope, walsh > rope):
+        counted = side.astype(float)
+        share = np.einsum("di,ij,dj->d", weights, counted, weights, optimize=True)
+        shares.append(share)
+    votes = np.bincount(np.argmax(shares, axis=0), minlength=3)
+    return tuple((votes / draws).tolist())
 
 
-def slope_interval(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
-    """Exponent of the best power law and its limits by Student's t (infinite with two points).
+def slope_interval(
+    x: Sequence[float], y: Sequence[float], confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """Exponent of the best power law and its limits by Student's t.
+
+    The limits are infinite with two points.
 
     >>> [round(v, 3) for v in slope_interval([1, 2, 4, 8], [3, 12, 48, 192])]
     [2.0, 2.0, 2.0]
     """
-    a, b = np.log(np.asarray(list(x), float)), np.log(np.asarray(list(y), float))
-    a, b = a - a.mean(), b - b.mean()
-    g, free = float(a @ b / (a @ a)), len(a) - 2
+    a = np.log(np.asarray(list(x), float))
+    b = np.log(np.asarray(list(y), float))
+    a = a - a.mean()
+    b = b - b.mean()
+    g = float(a @ b / (a @ a))
+    free = len(a) - 2  # degrees of freedom
     if free < 1:
         return g, -np.inf, np.inf
-    wide = float(t.ppf((1 + confidence) / 2, free) * np.sqrt(((b - g * a) ** 2).sum() / free / (a @ a)))
+    error = np.sqrt(((b - g * a) ** 2).sum() / free / (a @ a))
+    wide = float(t.ppf((1 + confidence) / 2, free) * error)
     return g, g - wide, g + wide

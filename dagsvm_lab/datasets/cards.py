@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-FILES = Path(__file__).parent / "files"
+PACKED_SETS = Path(__file__).parent / "files"
 
 
 @dataclass(frozen=True)
@@ -22,26 +22,37 @@ class Card:
     classes: int
     done: str
     scaling: str  # what load(name, scaled=True) does
-    sha256: str  # of the shipped file; of the arrays, for scikit-learn's sets; empty for what is generated
+    sha256: str  # of the shipped file, or scikit-learn's arrays; "" for what is made
     where: str = "shipped"
     originals: dict[str, str] = field(default_factory=dict, repr=False)  # file: SHA-256
     layout: dict = field(default_factory=dict, repr=False)  # how to read the originals
     class_names: tuple[str, ...] = field(default=(), repr=False)
     features: tuple[str, ...] = field(default=(), repr=False)
-    address: str = field(default="", repr=False)  # where the files of a set that is not shipped are fetched
-    names: tuple[str, ...] = field(default=(), repr=False)  # what else the papers call it
+    address: str = field(default="", repr=False)  # whence it is fetched, if not shipped
+    names: tuple[str, ...] = field(default=(), repr=False)  # what else papers call it
 
-    path = property(lambda self: FILES / f"{self.name}.npz", doc="Where the shipped file is.")
-    split = property(lambda self: " + ".join(map(str, self.rows.values())), doc='The rows as text: "16000 + 4000".')
+    @property
+    def path(self) -> Path:
+        """Where the shipped file is."""
+        return PACKED_SETS / f"{self.name}.npz"
+
+    @property
+    def split(self) -> str:
+        """The rows as text: "16000 + 4000"."""
+        return " + ".join(map(str, self.rows.values()))
 
 
 @cache
 def cards() -> dict[str, Card]:
     """Return every card, by name."""
-    entries = tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8"))
-    for entry in entries.values():
-        entry |= {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
-    return {name: Card(name, **entry) for name, entry in entries.items()}
+    text = Path(__file__).with_name("cards.toml").read_text(encoding="utf-8")
+    found = {}
+    for name, entry in tomllib.loads(text).items():
+        for key, value in entry.items():
+            if isinstance(value, list):
+                entry[key] = tuple(value)
+        found[name] = Card(name, **entry)
+    return found
 
 
 def shipped() -> list[Card]:
@@ -50,7 +61,10 @@ def shipped() -> list[Card]:
 
 
 def card_of(name: str) -> Card:
-    """Return the card of a data set; hyphen or underscore, capitals or none, and the papers' other names all do."""
+    """Return the card of a data set.
+
+    Hyphen or underscore, capitals or none, and the papers' other names all do.
+    """
     key = str(name).lower().replace("_", "-")
     for card in cards().values():
         if key == card.name or key in card.names:
@@ -63,17 +77,26 @@ def list_text() -> str:
     lines = [("name", "rows", "inputs", "classes", "where", "licence", "title")]
     for c in cards().values():
         licence = c.licence.split(" (")[0].split(";")[0].split(",")[0]
-        lines.append((c.name, c.split, str(c.inputs), str(c.classes), c.where, licence, c.title))
+        sizes = (c.split, str(c.inputs), str(c.classes))
+        lines.append((c.name, *sizes, c.where, licence, c.title))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def terms() -> str:
-    """Return the note of each data set's terms, as Markdown: what files/README.md holds."""
-    text = "# Terms of the data sets\n\nThe licence of the code does not cover the data. This note is written from the "
-    text += "cards by `dagsvm-lab data build`. All values are exactly those of the originals, MNIST's sums apart.\n"
+    """Return the note of each data set's terms: what files/README.md holds."""
+    text = (
+        "# Terms of the data sets\n\nThe licence of the code does not cover the data. "
+        "This note is written from the cards by `dagsvm-lab data build`. All values "
+        "are exactly those of the originals, MNIST's sums apart.\n"
+    )
     for c in cards().values():
-        where = f"`{c.path.name}`" if c.where == "shipped" else f"not shipped: {c.where}"
-        text += f"\n## {c.title} ({where})\n\n- Licence: {c.licence}\n- Source: {c.source}\n- Citation: {c.citation}\n"
-        text += f"- What was done: {c.done}\n"
+        where = f"not shipped: {c.where}"
+        if c.where == "shipped":
+            where = f"`{c.path.name}`"
+        text += (
+            f"\n## {c.title} ({where})\n\n- Licence: {c.licence}\n"
+            f"- Source: {c.source}\n- Citation: {c.citation}\n"
+            f"- What was done: {c.done}\n"
+        )
     return text

@@ -1,28 +1,56 @@
-"""A system: a bank of two-class machines and the graph that says which of them to ask."""
+"""A system: a bank of two-class machines, and the graph that says which to ask."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from ..graphs import GraphTooLarge
-from ..kernels import Kernel, equal
+from ..evaluate import KnownOutputs, NeedsBlocks
+from ..graphs import Graph, GraphTooLarge
+from ..kernels import Kernel, kernel_class
 from ..machines import SETTINGS, Bank, pair_code, train_grid
-from ..outputs import Unsure
-from .classifier import KernelClassifier, Sample
+from ..rows import equal
+from ..threads import one_thread
+from .classifier import KernelClassifier
+from .sample import Sample
 
 CELLS = 1 << 22  # machine outputs that are held at once: 32 MB
 
 
-class BankClassifier(KernelClassifier):
-    """A system: a bank of two-class machines and the graph that says which of them to ask.
+@dataclass
+class Entry:
+    """Where rows enter a graph."""
 
-    A subclass says which machines it wants, if not those of all pairs (`_code`), what it must know of them at work on
-    the training rows (`_study`), and how they are asked: `_make_graph()` gives the `Graph` over the trained machines,
-    from fitted attributes alone. One that studies nothing has the same graph whatever C is.
+    nodes: np.ndarray  # (rows,), as from `DecisionGraph.entries`
+    unsure: np.ndarray  # bool (rows,): whether rounding might change the node
+    steps: float  # machines that a row is expected to meet from there
+
+
+class BankClassifier(KernelClassifier):
+    """A system: a bank of two-class machines and the graph that says which to ask.
+
+    A subclass says, in the order in which a fit asks for it:
+
+    `_before_training(sample)`
+        what must be known before any machine is trained; it refuses what cannot be.
+    `_coding_matrix(sample)`
+        which machines to train, if not those of all pairs.
+    `_training_options(sample, code)`
+        what differs from machine to machine: C, kernels, soft labels.
+    `_after_training(sample)`
+        what must be learnt from the machines at work on the training rows. A system
+        that learns nothing there has the same graph whatever C is.
+    `_make_graph()`
+        how the machines are asked: the `Graph` over them, made from fitted attributes
+        alone.
+    `_entry(X, exact)`
+        where rows enter the graph, if a first stage stands before it.
+
+    (A classifier without a graph has `_answer` instead: see `KernelClassifier`.)
 
     Attributes
     ----------
@@ -31,12 +59,13 @@ class BankClassifier(KernelClassifier):
     """
 
     scale_pairs = None  # a parameter where machines may have their own scales
-    _labels_kind = None  # what the machines must have learnt (`Bank.labels`), if hard or soft will not do
+    _label_kind = None  # `Bank.labels` that are needed, if hard or soft will not do
 
     def fit_over(self, bank: Bank, X, y, sample_weight=None) -> Self:
         """Fit over machines that are trained already: only the graph is made.
 
-        Kernel, C and the kind of labels are those of the bank, whatever this estimator's parameters say.
+        Kernel, C and the kind of labels are those of the bank, whatever this
+        estimator's parameters say.
 
         Parameters
         ----------
@@ -48,117 +77,281 @@ class BankClassifier(KernelClassifier):
         self : object
             This estimator.
         """
-        return self._become(X, y, sample_weight, bank)
+        return self._fit_atomically(X, y, sample_weight, bank)
 
-    def _fit(self, sample: Sample) -> None:
-        self._settle(sample)
-        code, bank = self._code(sample), sample.bank
-        if bank is None:
-            bank = self._train(sample, code, **self._special(sample, code))
-        elif reason := self._mismatch(sample, bank, code):
-            raise ValueError(f"{type(self).__name__} cannot be fitted over this bank: {reason}")
-        self._finish(sample, bank)
+    # ---- what a system says
 
-    def _finish(self, sample: Sample, bank: Bank) -> None:
-        """Set what follows from the trained machines."""
-        self.machines_ = bank
-        self._study(sample)
-        self.graph_ = self._make_graph()
+    def _before_training(self, sample: Sample) -> None:
+        """Set what is known before training, and refuse what cannot be trained."""
 
-    def _settle(self, sample: Sample) -> None:
-        """Set what is known before any machine is trained, and refuse what cannot be."""
-
-    def _code(self, sample: Sample) -> np.ndarray:
-        """Coding matrix of the machines to train, one row a machine."""
+    def _coding_matrix(self, sample: Sample) -> np.ndarray:
+        """Coding matrix of the machines to train: (machines, classes)."""
         return pair_code(sample.n_classes)
 
-    def _special(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
-        """What differs from machine to machine, as arguments of `machines.train`: C, kernels, soft labels."""
+    def _training_options(self, sample: Sample, code: np.ndarray) -> dict[str, Any]:
+        """What differs from machine to machine, as arguments of `machines.train`."""
         if not self.scale_pairs:
             return {}
-        return {"kernels": [rescaled(sample.kernel, sample.X[row[sample.codes] != 0]) for row in code]}
+        own_rows = (sample.X[row[sample.codes] != 0] for row in code)
+        return {"kernels": [rescaled(sample.kernel, rows) for rows in own_rows]}
 
-    def _study(self, sample: Sample) -> None:
+    def _after_training(self, sample: Sample) -> None:
         """Set what must be learnt from the machines at work on the training rows."""
 
-    def _train(self, sample: Sample, code: np.ndarray, **special) -> Bank:
-        """The machines of `code`, trained on `sample`."""
-        return self._train_grid(sample, code, [sample.kernel], [special.pop("C", sample.C)], **special)[0][0]
+    # ---- how it is fitted
 
-    def _train_grid(self, sample: Sample, code: np.ndarray, grid: list, Cs: list, **special) -> list[list[Bank]]:
-        """The machines of `code`, trained on `sample`, for every kernel of `grid` and every C, which rise."""
-        settings = self._settings(SETTINGS)
-        return train_grid(sample.X, sample.codes, code, grid, Cs, weight=sample.weight, **settings, **special)
+    def _fit(self, sample: Sample) -> None:
+        self._before_training(sample)
+        code = self._coding_matrix(sample)
+        bank = sample.bank
+        if bank is None:
+            bank = self._train(sample, code, **self._training_options(sample, code))
+        elif reason := self._mismatch(sample, bank, code):
+            name = type(self).__name__
+            raise ValueError(f"{name} cannot be fitted over this bank: {reason}")
+        self._finish_fit(sample, bank)
+
+    def _finish_fit(self, sample: Sample, bank: Bank) -> None:
+        """Set what follows from the trained machines."""
+        self.machines_ = bank
+        self._after_training(sample)
+        self.graph_ = self._make_graph()
+
+    def _train(self, sample: Sample, code: np.ndarray, **options) -> Bank:
+        """The machines of `code`, trained on `sample`."""
+        Cs = [options.pop("C", sample.C)]
+        return self._train_grid(sample, code, [sample.kernel], Cs, **options)[0][0]
+
+    def _train_grid(
+        self, sample: Sample, code: np.ndarray, grid: list, Cs: list, **options
+    ) -> list[list[Bank]]:
+        """The machines of `code` for every kernel of `grid` and every C, which rise."""
+        return train_grid(
+            sample.X,
+            sample.codes,
+            code,
+            grid,
+            Cs,
+            weight=sample.bound_factor,
+            **self._solver_settings(SETTINGS),
+            **options,
+        )
+
+    def _training_outputs(self, sample: Sample, by_sign: bool = False) -> np.ndarray:
+        """Machine outputs for the training rows: (rows, machines).
+
+        If only their signs are asked for, numbers near them of the same signs.
+        """
+        if sample.outputs:
+            return sample.outputs(by_sign)
+        return self.machines_.decision(sample.X, n_jobs=self.n_jobs)
 
     def _mismatch(self, sample: Sample, bank: Bank, code: np.ndarray) -> str | None:
-        """Why `bank` is not what this system would ask, or was not trained on these rows; None if all is well."""
-        kind, scaled, scales = self._labels_kind, self.scale_pairs, any(k.widths for k in bank.kernels or [])
-        if bank.code.shape[1] != sample.n_classes:
-            return f"it tells {bank.code.shape[1]} classes apart, y has {sample.n_classes}"
+        """Why `bank` will not do for this system and these rows; None if it will."""
+        n_classes = bank.code.shape[1]
+        if n_classes != sample.n_classes:
+            return f"it tells {n_classes} classes apart, y has {sample.n_classes}"
         if not np.array_equal(bank.code, code):
             return "the system asks other machines"
-        if bank.labels == "direct" or kind not in (None, bank.labels):
-            return f"its machines learnt labels of the kind {bank.labels!r}, not {kind or 'hard'!r}"
-        if (self.kernel == "precomputed") != (bank.vectors is None) or bank.n_inputs != sample.X.shape[1]:
+        if bank.labels == "direct" or self._label_kind not in (None, bank.labels):
+            return (
+                f"its machines learnt labels of the kind {bank.labels!r},"
+                f" not {self._label_kind or 'hard'!r}"
+            )
+        precomputed = kernel_class(self.kernel).precomputed
+        if precomputed != bank.kernel.precomputed or bank.n_inputs != sample.X.shape[1]:
             return f"it has {bank.n_inputs} inputs and the kernel {bank.kernel.name!r}"
-        if scaled and bank.kernels is None or scaled is False and scales:  # e1071's rule may leave all unscaled
-            return f"scale_pairs={scaled}, but its machines {'have' if scales else 'lack'} scales of their own"
-        same = bank.n_rows == len(sample.codes) and np.array_equal(sample.codes[bank.support], bank.support_class)
-        if not same or bank.vectors is not None and not equal(sample.X[bank.support], bank.vectors):
-            return f"it was trained on other rows (there were {bank.n_rows}) or other labels"
+        scaled = any(kernel.widths for kernel in bank.kernels or [])
+        # e1071's rule may leave all machines unscaled, each with its own kernel still
+        if (self.scale_pairs and bank.kernels is None) or (
+            self.scale_pairs is False and scaled
+        ):
+            have = "have" if scaled else "lack"
+            return (
+                f"scale_pairs={self.scale_pairs}, but its machines {have} scales of"
+                " their own"
+            )
+        if not _trained_on(bank, sample):
+            return (
+                f"it was trained on other rows (there were {bank.n_rows}) or other"
+                " labels"
+            )
         return None
+
+    # ---- how it is kept
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         super()._restore(arrays)
         self.graph_ = self._make_graph()
 
     def __getstate__(self):
-        return {name: value for name, value in super().__getstate__().items() if name not in ("graph_", "asked_")}
+        state = super().__getstate__()
+        made_anew = ("graph_", "asked_")
+        return {key: value for key, value in state.items() if key not in made_anew}
 
     def __setstate__(self, state) -> None:
         super().__setstate__(state)
         if "machines_" in state:
             self.graph_ = self._make_graph()
 
-    n_iter_ = property(lambda self: self.machines_.n_iter, doc="Solver steps of each machine.")
+    @property
+    def n_iter_(self) -> np.ndarray:
+        """Solver steps of each machine."""
+        return self.machines_.n_iter
 
-    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
-        labels, paths, scores = zip(*self._each(lambda f: self.graph_.run(f), X), strict=True)
-        return np.concatenate(labels), sparse.vstack(paths, format="csr"), np.concatenate(scores)
+    # ---- what it answers
+
+    def _answer(
+        self, X: np.ndarray, scored: bool = True
+    ) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray | None]:
+        def read(graph: Graph, asked, start) -> tuple:
+            labels, paths, scores = graph.trace(asked, start, scored)
+            return (labels, paths, scores) if scored else (labels, paths)
+
+        # scores keep their bits in any batch: they come from blocks of one shape
+        found = self._read(read, X, exact=scored or self.graph_.asks_all)
+        return found if scored else (*found, None)
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
-        if X.shape[0] == 1:  # a walk takes a tenth of a block's time
+        if X.shape[0] == 1:  # NumPy's calls for a batch would cost more
             try:
-                return np.array([self.graph_.walk(self._asked.walker(X[0]))])
-            except (Unsure, GraphTooLarge):
+                return np.array([self._label_of_row(X)])
+            except (NeedsBlocks, GraphTooLarge):
                 pass
-        return np.concatenate(self._each(lambda f: self.graph_.labels(f), X))
 
-    def _trained(self, sample: Sample, by_sign: bool = False) -> np.ndarray:
-        """Machine outputs for the training rows; near them, but of the same signs, if only signs are asked for."""
-        return sample.outputs(by_sign) if sample.outputs else self.machines_.decision(sample.X, n_jobs=self.n_jobs)
+        def read(graph: Graph, asked, start) -> tuple:
+            return (graph.answer(asked, start),)
 
-    def _each(self, ask: Callable, X: np.ndarray) -> list:
-        """What `ask` says of the machines' outputs for the rows of X, a batch at a time.
+        return self._read(read, X, exact=False)[0]
 
-        A graph that outgrows its limit of nodes is left to the calls that still read it; a new one takes half the rows.
+    def _label_of_row(self, X: np.ndarray) -> int:
+        """The label of the one row of X; raises `NeedsBlocks` where blocks decide."""
+        graph = self.graph_
+        start = 0
+        steps = graph.expected_steps
+        with one_thread():
+            entry = self._entry(graph, X, exact=False)
+            if entry is not None:
+                if entry.unsure[0]:
+                    raise NeedsBlocks("the first stage is in doubt")
+                start = int(entry.nodes[0])
+                steps = entry.steps
+            return graph.walk(self._asked.walker(X[0], steps), start)
+
+    def _entry(self, graph: Graph, X: np.ndarray, exact: bool) -> Entry | None:
+        """Where rows enter `graph`, for a system with a first stage before it.
+
+        None: all at the root. If `exact`, an answer must depend on its row alone, to
+        the bit, and none is in doubt.
+        """
+        return None
+
+    def _read(self, read: Callable, X: np.ndarray, exact: bool) -> tuple:
+        """What `read(graph, asked, start)` says of the rows of X, batch by batch.
+
+        `read` gives a tuple of arrays with one row for each row that is asked. If
+        `exact`, it is given the outputs of blocks.
         """
         bank = self._asked
-        batch = max(bank.height, CELLS // len(bank.code))
+        n = X.shape[0]
+        jobs = effective_n_jobs(self.n_jobs)
+        most = max(bank.block_rows, CELLS // len(bank.code))
+        size = min(most, max(bank.block_rows, -(-n // jobs)))
+        batches = [X[first : first + size] for first in range(0, n, size)]
+        if len(batches) == 1:
+            parts = [self._read_batch(read, X, exact)]
+        else:
+            parallel = Parallel(n_jobs=self.n_jobs, require="sharedmem")
+            ask = delayed(self._read_batch)
+            parts = parallel(ask(read, part, exact) for part in batches)
+        return _joined(parts)
 
-        def parts(f: np.ndarray) -> list:
-            try:
-                return [ask(f)]
-            except GraphTooLarge:
-                self.graph_ = self._make_graph()
-                return [ask(f)] if len(f) == 1 else [part for half in np.array_split(f, 2) for part in parts(half)]
+    def _read_batch(self, read: Callable, X: np.ndarray, exact: bool) -> tuple:
+        """`_read` of one batch.
 
-        outputs = (bank.decision(X[k : k + batch], n_jobs=self.n_jobs) for k in range(0, X.shape[0], batch))
-        return [part for f in outputs for part in parts(f)]
+        A graph that outgrows its limit of nodes is left to the calls that still read
+        it; a new one takes half the rows.
+        """
+        try:
+            return self._read_over(self.graph_, read, X, exact)
+        except GraphTooLarge:
+            self.graph_ = self._make_graph()
+            if X.shape[0] == 1:
+                return self._read_over(self.graph_, read, X, exact)
+            half = X.shape[0] // 2
+            halves = X[:half], X[half:]
+            parts = [self._read_batch(read, part, exact) for part in halves]
+            return _joined(parts)
+
+    def _read_over(
+        self, graph: Graph, read: Callable, X: np.ndarray, exact: bool
+    ) -> tuple:
+        """`_read` of one batch over a graph; rows in doubt are answered from blocks."""
+        bank = self._asked
+        with one_thread():
+            entry = self._entry(graph, X, exact)
+            start = None if entry is None else entry.nodes
+            steps = graph.expected_steps if entry is None else entry.steps
+            if exact:
+                asked = KnownOutputs(bank.decision(X))
+            else:
+                asked = bank.evaluator(X, steps, every=graph.asks_all)
+            if entry is not None:
+                asked.unsure |= entry.unsure
+            found = read(graph, asked, start)
+            redo = np.flatnonzero(asked.unsure)
+            if not redo.size:
+                return found
+            entry = self._entry(graph, X[redo], exact=True)
+            start = None if entry is None else entry.nodes
+            again = read(graph, KnownOutputs(bank.decision(X[redo])), start)
+        place = np.arange(X.shape[0])
+        place[redo] = len(place) + np.arange(len(redo))
+        return tuple(part[place] for part in _joined([found, again]))
+
+    def _each(self, read: Callable, X: np.ndarray) -> np.ndarray:
+        """What `read` says of all machines' outputs for the rows of X, in batches."""
+        bank = self._asked
+        size = max(bank.block_rows, CELLS // len(bank.code))
+        outputs = (
+            bank.decision(X[first : first + size], n_jobs=self.n_jobs)
+            for first in range(0, X.shape[0], size)
+        )
+        return np.concatenate([read(f) for f in outputs])
+
+
+def _joined(parts: list[tuple]) -> tuple:
+    """Tuples of arrays, dense or CSR, joined array by array."""
+    if len(parts) == 1:
+        return parts[0]
+    joined = []
+    for arrays in zip(*parts, strict=True):
+        if sparse.issparse(arrays[0]):
+            joined.append(sparse.vstack(arrays, format="csr"))
+        else:
+            joined.append(np.concatenate(arrays))
+    return tuple(joined)
+
+
+def _trained_on(bank: Bank, sample: Sample) -> bool:
+    """Whether the bank's support vectors are these rows, with these classes."""
+    if bank.n_rows != len(sample.codes):
+        return False
+    if not np.array_equal(sample.codes[bank.support], bank.support_class):
+        return False
+    return bank.vectors is None or equal(sample.X[bank.support], bank.vectors)
 
 
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:
-    """The kernel with inputs over their standard deviations on X; as in e1071, unscaled if one of them is constant."""
+    """The kernel with inputs over their standard deviations on X.
+
+    As in e1071 it stays unscaled if one of the inputs is constant.
+    """
     n = X.shape[0]
-    widths = np.sqrt(mean_variance_axis(X, axis=0)[1] * n / (n - 1)) if sparse.issparse(X) else X.std(axis=0, ddof=1)
-    return replace(kernel, widths=tuple(widths.tolist())) if (widths > 0).all() else kernel
+    if sparse.issparse(X):
+        widths = np.sqrt(mean_variance_axis(X, axis=0)[1] * n / (n - 1))
+    else:
+        widths = X.std(axis=0, ddof=1)
+    if not (widths > 0).all():
+        return kernel
+    return replace(kernel, widths=tuple(widths.tolist()))

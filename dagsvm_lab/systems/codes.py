@@ -1,4 +1,7 @@
-"""Error-correcting output codes over a bank (Dietterich and Bakiri 1995; Allwein, Schapire and Singer 2000)."""
+"""Error-correcting output codes over a bank.
+
+Dietterich and Bakiri 1995; Allwein, Schapire and Singer 2000.
+"""
 
 from typing import Any, Literal
 
@@ -6,54 +9,77 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..ballots import Ballot
-from .base import BankClassifier, Sample
+from .base import BankClassifier
 from .declared import Array, Count, Seed
+from .sample import Sample
 
-CANDIDATES = 200  # random codes of which the one with the best separated words is kept
+CANDIDATES = 200  # random codes; the one with the best separated words is kept
 
 
-def random_code(n_classes: int, n_machines: int, sparse: bool, random_state: Any = None) -> np.ndarray:
-    """Coding matrix (n_machines, n_classes) of random words in {-1, +1}, or {-1, 0, +1} with half zeros when sparse.
+def random_code(
+    n_classes: int, n_machines: int, sparse: bool, random_state: Any = None
+) -> np.ndarray:
+    """Coding matrix (n_machines, n_classes) of random words.
 
-    Of many draws, the one whose two nearest class words are farthest apart is kept; every machine has both signs.
+    They are of -1 and +1, or of -1, 0 and +1 with half zeros if `sparse`. Of many
+    draws, the one whose two nearest class words are farthest apart is kept; every
+    machine has both signs.
     """
     rng = check_random_state(random_state)
-    values, chances = ([-1, 0, 1], [0.25, 0.5, 0.25]) if sparse else ([-1, 1], [0.5, 0.5])
-    best, apart = None, -np.inf
-    upper = np.triu_indices(n_classes, 1)
+    values = [-1, 0, 1] if sparse else [-1, 1]
+    chances = [0.25, 0.5, 0.25] if sparse else [0.5, 0.5]
+    above_diagonal = np.triu_indices(n_classes, 1)
+    best = None
+    farthest = -np.inf
     for _ in range(CANDIDATES):
-        code = rng.choice(values, size=(n_machines, n_classes), p=chances).astype(np.int8)
-        idle = ~((code == 1).any(axis=1) & (code == -1).any(axis=1))
-        for t in np.flatnonzero(idle):
+        code = rng.choice(values, size=(n_machines, n_classes), p=chances)
+        code = code.astype(np.int8)
+        both = (code == 1).any(axis=1) & (code == -1).any(axis=1)
+        for t in np.flatnonzero(~both):
             code[t, rng.choice(n_classes, 2, replace=False)] = 1, -1
-        words = code.T.astype(float)
+        words = code.T.astype(float)  # (classes, machines)
         distance = (n_machines - words @ words.T) / 2
-        if distance[upper].min() > apart:
-            best, apart = code, distance[upper].min()
+        nearest = distance[above_diagonal].min()
+        if nearest > farthest:
+            best = code
+            farthest = nearest
     return best
 
 
 def hamming(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: minus the Hamming distance of the signs of f to its word, where a 0 counts 1/2."""
-    return (np.where(f >= 0, 1.0, -1.0) @ code.astype(float) - len(code)) / 2
+    """Score of a class: minus the Hamming distance of the signs of f to its word.
+
+    A 0 in a word counts 1/2.
+    """
+    signs = np.where(f >= 0, 1.0, -1.0)
+    return (signs @ code.astype(float) - len(code)) / 2
 
 
 def hinge(f: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Score of a class: minus the summed hinge loss max(0, 1 - word x output) of the machines against its word."""
-    return -np.stack([np.maximum(0.0, 1.0 - f * word).sum(axis=1) for word in code.T], axis=1)
+    """Score of a class: minus the machines' hinge loss against its word, summed.
+
+    A machine's loss is max(0, 1 - entry of the word x output).
+    """
+    losses = [np.maximum(0.0, 1.0 - f * word).sum(axis=1) for word in code.T]
+    return -np.stack(losses, axis=1)
 
 
 class ECOCSVC(BankClassifier):
-    """Machines between groups of classes; the class whose word is nearest to their answers wins.
+    """Machines between groups of classes: error-correcting output codes.
+
+    The class whose word is nearest to the machines' answers wins.
 
     Parameters
     ----------
-    code : {"dense", "sparse"} or array-like of shape (n_machines, n_classes), default="dense"
+    code : {"dense", "sparse"} or array-like of shape (n_machines, n_classes), \
+default="dense"
         A random code, or a matrix of -1, 0, +1, one row a machine.
     decoding : {"loss", "hamming"}, default="loss"
-        Measure the distance to a word by hinge loss, or by Hamming distance of the signs.
+        Measure the distance to a word by hinge loss, or by Hamming distance of the
+        signs.
     code_size : int, default=None
-        Machines of a random code; None gives ceil(10 log2 N) dense or ceil(15 log2 N) sparse ones.
+        Machines of a random code; None gives ceil(10 log2 N) dense or
+        ceil(15 log2 N) sparse ones.
     random_state : int, RandomState or None, default=None
         Seed of the random code; None draws anew at every fit.
 
@@ -61,7 +87,8 @@ class ECOCSVC(BankClassifier):
     --------
     >>> from dagsvm_lab import ECOCSVC
     >>> code = [[1, -1, -1], [-1, 1, -1], [-1, -1, 1], [1, 1, -1]]
-    >>> ECOCSVC(gamma=1, code=code).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    >>> ecoc = ECOCSVC(gamma=1, code=code).fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> ecoc.predict([[0.4], [3.1]]).tolist()
     ['a', 'c']
     """
 
@@ -70,20 +97,29 @@ class ECOCSVC(BankClassifier):
     code_size: Count | None = None
     random_state: Seed = None
 
-    def _code(self, sample: Sample) -> np.ndarray:
-        n = sample.n_classes
+    def _coding_matrix(self, sample: Sample) -> np.ndarray:
         if isinstance(self.code, str):
-            sparse = self.code == "sparse"
-            size = self.code_size or int(np.ceil((15 if sparse else 10) * np.log2(n)))
-            given = None if sample.bank is None else sample.bank.code
-            if given is not None and given.shape == (size, n) and (sparse or given.all()):
-                return given  # any draw of this kind
-            return random_code(n, size, sparse, self.random_state)
+            return self._drawn(sample)
+        n = sample.n_classes
         code = np.asarray(self.code, dtype=np.int8)
         if code.ndim != 2 or code.shape[1] != n or not np.isin(code, (-1, 0, 1)).all():
-            raise ValueError(f"code must be a matrix of -1, 0, +1 with {n} columns, one a class")
+            raise ValueError(
+                f"code must be a matrix of -1, 0, +1 with {n} columns, one a class"
+            )
         return code
 
+    def _drawn(self, sample: Sample) -> np.ndarray:
+        """A random code; over a bank whose code might have been drawn, that one."""
+        n = sample.n_classes
+        sparse = self.code == "sparse"
+        size = self.code_size or int(np.ceil((15 if sparse else 10) * np.log2(n)))
+        if sample.bank is not None:
+            given = sample.bank.code
+            if given.shape == (size, n) and (sparse or given.all()):
+                return given
+        return random_code(n, size, sparse, self.random_state)
+
     def _make_graph(self) -> Ballot:
-        loss = self.decoding == "loss"
-        return Ballot(self.machines_.code, hinge if loss else hamming, by_sign=not loss)
+        if self.decoding == "loss":
+            return Ballot(self.machines_.code, hinge)
+        return Ballot(self.machines_.code, hamming, by_sign=True)

@@ -1,12 +1,13 @@
-"""DCSVM (Rathgamage Don and Iacob 2018, section 3): at every step the pair machine that divides the classes best.
+"""DCSVM (Rathgamage Don and Iacob 2018, section 3): at every step the pair machine that
+divides the classes best.
 
-C_ij(l, i) is the share of class l's training rows that machine ij calls i (Definition 1); all of them form the
-all-predictions table (Definition 2), from which a machine's purity, balance (Definition 3) and score (Definition 4)
-follow for any set of classes still in competition.
+C_ij(l, i) is the share of class l's training rows that machine ij calls i (Definition
+1); all of them form the all-predictions table (Definition 2), from which a machine's
+purity, balance (Definition 3) and score (Definition 4) follow for any set of classes
+that are still possible.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import repeat
 from numbers import Real
 from typing import Annotated, Literal, Self
 
@@ -14,71 +15,140 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..graphs import Cost, DecisionGraph, costs
-from .base import BankClassifier, Sample
+from .base import BankClassifier
+from .sample import Sample
+from .stored import expect
 
-CELLS = 1_000_000  # states x machines compared at once: some tens of MB
+COMPARED_AT_ONCE = 1_000_000  # states x machines: some tens of MB
 
 
 def dcsvm_graph(table: np.ndarray, threshold: float, prefer: str) -> DecisionGraph:
-    """Build the DCSVM tree over an all-predictions table (Algorithm 1); nodes with the same classes are one.
+    """Build the DCSVM tree over an all-predictions table (Algorithm 1).
 
-    A class undecided by the node's machine goes to both children; the machine's own two classes go to their own sides
-    (with training errors above the threshold, the paper's lists would otherwise not shrink). Nodes are made as rows
-    reach them; the machines of all nodes that wait are chosen at once: a product of (states x classes) with
-    (classes x machines) counts every machine's classes on either side, from which Definition 3 follows.
+    Nodes with the same classes are one; they are made as rows reach them.
     """
-    n, m = table.shape[1], np.arange(len(table))
-    i, j = np.triu_indices(n, 1)
-    to_i, to_j = np.moveaxis(table > threshold, 2, 0)  # chi_theta(C_ij(l, i)), chi_theta(C_ij(l, j))
-    chi_i, chi_j = to_i.T.astype(np.float32), to_j.T.astype(np.float32)
-    to_i[m, i], to_i[m, j], to_j[m, i], to_j[m, j] = True, False, False, True
-    score = np.round((table[m, i, 0] + table[m, j, 1]) / 2, 12)  # equal shares are equal, whatever their last bit
-    worse = np.unique(-score, return_inverse=True)[1].astype(float)
-    chosen: dict[bytes, tuple] = {}
-    waiting: list[bytes] = []
+    n_machines, n_classes = table.shape[:2]
+    divider = _Divider(table, threshold, prefer)
+    return DecisionGraph(
+        np.ones(n_classes, dtype=bool).tobytes(),
+        divider.rule,
+        lambda state: np.flatnonzero(np.frombuffer(state, dtype=bool)),
+        n_classes=n_classes,
+        n_machines=n_machines,
+        enter=lambda left: left.tobytes(),
+        rank=lambda state: state.count(1),
+    )
 
-    def choose(states: list[bytes]) -> None:
-        left = np.frombuffer(b"".join(states), dtype=bool).reshape(-1, n)  # classes still possible, a row a state
-        k = left.sum(axis=1, keepdims=True, dtype=float)
-        as_i, as_j = left.astype(np.float32) @ chi_i, left.astype(np.float32) @ chi_j
-        division = (as_i + as_j - k) * (n + 1.0) + np.maximum(as_i, as_j)  # P, then k - B: both of them small
-        order = worse * (n + 1) ** 2 + division if prefer == "score" else division * len(m) + worse
-        order[~(left[:, i] & left[:, j])] = np.inf
-        best = order.argmin(axis=1)  # the first of equals
-        ones, others = ([row.tobytes() for row in left & side[best]] for side in (to_j, to_i))
-        chosen.update(zip(states, zip(repeat("node"), best.tolist(), ones, others), strict=True))
-        waiting.extend(ones + others)
 
-    def rule(state: bytes) -> tuple:
+class _Divider:
+    """The machine that divides a set of classes best; a state is the set, as bytes.
+
+    A class undecided by a machine goes to both sides; the machine's own two classes go
+    to their own sides (with training errors above the threshold, the paper's lists
+    would otherwise not shrink). The machines of all states that wait are chosen at
+    once: a product of (states, classes) with (classes, machines) counts every
+    machine's classes on either side, from which Definition 3 follows.
+    """
+
+    def __init__(self, table: np.ndarray, threshold: float, prefer: str) -> None:
+        machines = np.arange(len(table))
+        self.n_classes = table.shape[1]
+        self.prefer = prefer
+        self.i, self.j = np.triu_indices(self.n_classes, 1)  # classes of the machines
+        called_i = (
+            table[..., 0] > threshold
+        )  # chi_theta(C_ij(l, i)): (machines, classes)
+        called_j = table[..., 1] > threshold
+        self.chi_i = called_i.T.astype(np.float32)
+        self.chi_j = called_j.T.astype(np.float32)
+        self.to_i = called_i.copy()
+        self.to_j = called_j.copy()
+        self.to_i[machines, self.i] = True
+        self.to_i[machines, self.j] = False
+        self.to_j[machines, self.i] = False
+        self.to_j[machines, self.j] = True
+        score = (table[machines, self.i, 0] + table[machines, self.j, 1]) / 2
+        # equal shares are equal, whatever their last bit; 0 for the best score
+        ranks = np.unique(-np.round(score, 12), return_inverse=True)[1]
+        self.score_rank = ranks.astype(float)
+        self.chosen: dict[bytes, tuple] = {}
+        self.waiting: list[bytes] = []  # states that a choice has led to
+
+    def rule(self, state: bytes) -> tuple:
+        """What stands at a state: a leaf, or a machine and the states of its sides."""
         if state.count(1) == 1:
             return "leaf", state.index(1)
-        if state not in chosen:
-            due = [s for s in dict.fromkeys(waiting or [state]) if s.count(1) > 1 and s not in chosen]
-            waiting.clear()
-            for start in range(0, len(due), step := max(1, CELLS // len(m))):
-                choose(due[start : start + step])
-        return chosen[state]
+        if state not in self.chosen:
+            self._choose_waiting(state)
+        return self.chosen[state]
 
-    members = lambda state: np.flatnonzero(np.frombuffer(state, dtype=bool))  # noqa: E731
-    return DecisionGraph(np.ones(n, dtype=bool).tobytes(), rule, members, n_classes=n, n_machines=len(table))
+    def _choose_waiting(self, state: bytes) -> None:
+        due = []
+        for one in dict.fromkeys([*self.waiting, state]):
+            if one.count(1) > 1 and one not in self.chosen:
+                due.append(one)
+        self.waiting.clear()
+        step = max(1, COMPARED_AT_ONCE // len(self.i))
+        for start in range(0, len(due), step):
+            self._choose(due[start : start + step])
+
+    def _choose(self, states: list[bytes]) -> None:
+        """Choose the machines of these states; the states that follow wait then."""
+        left = np.frombuffer(b"".join(states), dtype=bool).reshape(-1, self.n_classes)
+        best = self._badness(left).argmin(axis=1)  # the first of equals
+        where_j = [side.tobytes() for side in left & self.to_j[best]]
+        where_i = [side.tobytes() for side in left & self.to_i[best]]
+        for state, t, low, high in zip(
+            states, best.tolist(), where_j, where_i, strict=True
+        ):
+            self.chosen[state] = ("node", t, low, high)
+        self.waiting.extend(where_j + where_i)
+
+    def _badness(self, left: np.ndarray) -> np.ndarray:
+        """How badly each machine divides the classes left, in the order that `prefer`
+        wants: (states, machines), infinite for machines that may not be asked."""
+        n = self.n_classes
+        k = left.sum(axis=1, keepdims=True, dtype=float)
+        as_i = left.astype(np.float32) @ self.chi_i
+        as_j = left.astype(np.float32) @ self.chi_j
+        purity = as_i + as_j - k  # P of Definition 3: small is good
+        unbalance = np.maximum(as_i, as_j)  # k - B
+        division = purity * (n + 1.0) + unbalance
+        if self.prefer == "score":
+            order = self.score_rank * (n + 1) ** 2 + division
+        else:
+            order = division * len(self.i) + self.score_rank
+        order[~(left[:, self.i] & left[:, self.j])] = np.inf
+        return order
 
 
 class DCSVC(BankClassifier):
-    """Divide and conquer: each step asks the machine that leaves fewest classes undecided, and drops what it rules out.
+    """Divide and conquer: each step asks the machine that leaves fewest classes
+    undecided.
+
+    What it rules out is dropped, several classes at a step. It pays where classes fall
+    wholly on one side of machines that were not trained on them: look at
+    `predictions_table_`, whose *decided cells* (shares of 0 or 1) are 2 / n_classes
+    where no machine says anything about other classes than its own. Notebook 04
+    measures how that share moves with inputs and rows, and from where on it pays.
 
     Parameters
     ----------
     threshold : float, default=0.0
-        The paper's theta: share of a class that may fall on the wrong side before the class counts as undecided.
+        The paper's theta: share of a class that may fall on the wrong side before the
+        class counts as undecided.
     prefer : {"balance", "score"}, default="balance"
-        "balance" orders machines by purity, balance, score; "score" by score, purity, balance; then the first.
+        "balance" orders machines by purity, balance, score; "score" by score, purity,
+        balance; then the first.
     scale_pairs : bool, default=False
-        Standardise the inputs anew for every pair's machine, on its rows, as e1071's one-versus-one does.
+        Standardise the inputs anew for every pair's machine, on its rows, as e1071's
+        one-versus-one does.
 
     Attributes
     ----------
     predictions_table_ : ndarray of shape (n_machines, n_classes, 2)
-        Share of each class's training rows that a machine gives to its first and to its second class.
+        Share of each class's training rows that a machine gives to its first and to its
+        second class.
 
     Examples
     --------
@@ -95,10 +165,13 @@ class DCSVC(BankClassifier):
 
     _saved = ("predictions_table_",)
 
-    def _study(self, sample: Sample) -> None:
-        belongs = np.eye(len(self.classes_))[sample.codes] * sample.mass[:, None]
-        share = (self._trained(sample, by_sign=True) >= 0).T.astype(float) @ belongs / belongs.sum(axis=0)
-        self.predictions_table_ = np.stack([share, 1 - share], axis=2)
+    def _after_training(self, sample: Sample) -> None:
+        belongs = np.eye(len(self.classes_))[sample.codes] * sample.row_weight[:, None]
+        weight = belongs.sum(axis=0)  # (classes,)
+        first = (self._training_outputs(sample, by_sign=True) >= 0).T.astype(float)
+        share = first @ belongs / np.where(weight > 0, weight, 1.0)
+        # a class without weight is on neither side
+        self.predictions_table_ = np.stack([share, (weight > 0) - share], axis=2)
 
     def with_threshold(self, threshold: float, prefer: str | None = None) -> Self:
         """Copy this fitted estimator with another threshold over the same machines.
@@ -119,8 +192,11 @@ class DCSVC(BankClassifier):
         other.graph_ = other._make_graph()
         return other
 
-    def sweep(self, X, thresholds: Iterable[float]) -> Iterator[tuple[float, np.ndarray, Cost]]:
-        """Answer the rows of X at several thresholds, the machines being asked only once for all of them.
+    def sweep(
+        self, X, thresholds: Iterable[float]
+    ) -> Iterator[tuple[float, np.ndarray, Cost]]:
+        """Answer the rows of X at several thresholds, the machines being asked only
+        once for all of them.
 
         Parameters
         ----------
@@ -135,13 +211,19 @@ class DCSVC(BankClassifier):
         Examples
         --------
         >>> dc = DCSVC(kernel="linear").fit([[0], [1], [4], [5]], ["a", "b", "c", "d"])
-        >>> [(theta, cost.binary_decisions.tolist()) for theta, _, cost in dc.sweep([[0.4]], (0.0, 0.2))]
-        [(0.0, [2]), (0.2, [2])]
+        >>> for theta, _, cost in dc.sweep([[0.4]], (0.0, 0.2)):
+        ...     print(theta, cost.binary_decisions.tolist())
+        0.0 [2]
+        0.2 [2]
         """
-        f = self.machines_.decision(self._rows(X), n_jobs=self.n_jobs)
+        f = self.machines_.decision(self._checked_rows(X), n_jobs=self.n_jobs)
         for threshold in thresholds:
             labels, paths, _ = self.with_threshold(threshold).graph_.run(f)
             yield threshold, self.classes_[labels], costs(paths, self.machines_.coef)
+
+    def _check_saved(self) -> None:
+        shape = (*self.machines_.code.shape, 2)
+        expect("predictions_table_", self.predictions_table_, "f", shape, 0, 1)
 
     def _make_graph(self) -> DecisionGraph:
         return dcsvm_graph(self.predictions_table_, self.threshold, self.prefer)

@@ -1,7 +1,8 @@
 """The Decision DAG of Platt, Cristianini and Shawe-Taylor 2000, sections 2 and 4.
 
-The graph is a list of classes: the node for a list tests its first class against its last, and the loser leaves the
-list. `ddag` is the graph, `evaluate_list` the list: two forms of the same function, held equal by a test.
+The graph is a list of classes: the node for a list tests its first class against its
+last, and the loser leaves the list. `ddag` is the graph, `evaluate_list` the list: two
+forms of the same function, held equal by a test.
 """
 
 from collections.abc import Sequence
@@ -12,37 +13,104 @@ from sklearn.utils import check_random_state
 
 from ..graphs import DecisionGraph
 from ..machines import pair_index
-from .base import BankClassifier, Sample
+from .base import BankClassifier
 from .declared import Array, Seed
+from .sample import Sample
+from .stored import COUNTS, expect
 
 
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
-    """The DDAG over the list `order` of class indices. A node stands for a span (first, last) of the list.
+    """The DDAG over the list `order` of class indices.
 
-    f >= 0 prefers the lower class index of a pair. Figure 1a draws "not first" to the left, and so does this graph for
-    a list in natural order; Definition 1 numbers a layer's nodes from the other side, where the first class survives.
+    A node stands for a span (first, last) of the list; layer d holds the d + 1 spans
+    that are d classes shorter than the list, numbered from the last span to the first.
+    f >= 0 prefers the lower class index of a pair. Figure 1a draws "not first" to the
+    left, and so does this graph for a list in natural order; Definition 1 numbers a
+    layer's nodes from the other side, where the first class survives.
     """
-    order, n = np.asarray(order, dtype=int), len(order)
-    layer = np.repeat(np.arange(n), np.arange(1, n + 1))
-    first = layer * (layer + 3) // 2 - np.arange(len(layer))  # a layer's nodes from the last span to the first
-    last = n - 1 - layer + first
-    i, j = order[first], order[last]
-    leaf, drop_first = i == j, np.arange(len(layer)) + layer + 1
-    left, right = np.where(i < j, [drop_first, drop_first + 1], [drop_first + 1, drop_first])
-    machine = np.where(leaf, -1, pair_index(np.minimum(i, j), np.maximum(i, j), n_classes))
-    place = np.full(n_classes, -1)
-    place[order] = np.arange(n)
+    order = np.asarray(order, dtype=int)
+    first, last, without_first = _spans(len(order))  # (nodes,), as all below
+    i = order[first]
+    j = order[last]
+    leaf = i == j
+    without_last = without_first + 1
+    left = np.where(i < j, without_first, without_last)
+    right = np.where(i < j, without_last, without_first)
+    left[leaf] = -1
+    right[leaf] = -1
+    label = np.where(leaf, i, -1)
+    pair = pair_index(np.minimum(i, j), np.maximum(i, j), n_classes)
+    machine = np.where(leaf, -1, pair)
+
+    place = np.full(n_classes, -1)  # of each class in the list
+    place[order] = np.arange(len(order))
 
     def possible(nodes: np.ndarray) -> np.ndarray:
-        return (place >= first[nodes][:, None]) & (place <= last[nodes][:, None])
+        after_first = place >= first[nodes][:, None]  # (nodes, classes)
+        return after_first & (place <= last[nodes][:, None])
 
-    children, label = np.where(leaf, -1, [left, right]), np.where(leaf, i, -1)
-    n_machines = n_classes * (n_classes - 1) // 2
-    return DecisionGraph.from_arrays(machine, *children, label, possible, n_machines, n_classes)
+    return DecisionGraph.from_arrays(
+        machine,
+        left,
+        right,
+        label,
+        possible,
+        n_machines=n_classes * (n_classes - 1) // 2,
+        n_classes=n_classes,
+    )
 
 
-def evaluate_list(f: np.ndarray, order: Sequence[int], n_classes: int) -> tuple[int, list[tuple[int, ...]]]:
-    """Class index and successive list states for one row's machine outputs f: the paper's list form, said plainly."""
+def ddag_of_sets(order: Sequence[int], n_classes: int) -> DecisionGraph:
+    """The DDAG over the list `order`, to be entered with some of its classes left.
+
+    A node stands for what is left of the list, which need not be a span of it; it asks
+    the first against the last, as in `ddag`. Nodes are made as rows reach them.
+    """
+    order = [int(c) for c in order]
+    place = {c: k for k, c in enumerate(order)}
+
+    def rule(state: tuple[int, ...]) -> tuple:
+        i, j = state[0], state[-1]
+        if i == j:
+            return "leaf", i
+        machine = pair_index(min(i, j), max(i, j), n_classes)
+        if i < j:
+            return "node", machine, state[1:], state[:-1]
+        return "node", machine, state[:-1], state[1:]
+
+    def enter(left: np.ndarray) -> tuple[int, ...]:
+        return tuple(c for c in order if left[c])
+
+    return DecisionGraph(
+        tuple(order),
+        rule,
+        list,
+        n_classes=n_classes,
+        n_machines=n_classes * (n_classes - 1) // 2,
+        enter=enter,
+        rank=lambda state: place[state[-1]] - place[state[0]],
+    )
+
+
+def _spans(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """First and last place of each node's span, and the node of the span without it.
+
+    The span without its last place is the next node.
+    """
+    layer = np.repeat(np.arange(n), np.arange(1, n + 1))
+    node = np.arange(len(layer))
+    first = layer * (layer + 3) // 2 - node
+    last = n - 1 - layer + first
+    return first, last, node + layer + 1
+
+
+def evaluate_list(
+    f: np.ndarray, order: Sequence[int], n_classes: int
+) -> tuple[int, list[tuple[int, ...]]]:
+    """Class index and successive lists for one row's machine outputs f.
+
+    The paper's list form, said plainly.
+    """
     classes = [int(c) for c in order]
     states = [tuple(classes)]
     while len(classes) > 1:
@@ -54,7 +122,9 @@ def evaluate_list(f: np.ndarray, order: Sequence[int], n_classes: int) -> tuple[
 
 
 class DAGSVC(BankClassifier):
-    """DAGSVM: two-class machines for all pairs, at the nodes of a DDAG. With kernel="linear", a Perceptron DDAG.
+    """DAGSVM: two-class machines for all pairs, at the nodes of a DDAG.
+
+    With kernel="linear", a Perceptron DDAG.
 
     Parameters
     ----------
@@ -83,20 +153,34 @@ class DAGSVC(BankClassifier):
     random_state: Seed = None
 
     _saved = ("_list_",)
-    order_ = property(lambda self: self.classes_[self._list_], doc="The list, as class labels.")
 
-    def _settle(self, sample: Sample | None) -> None:
+    @property
+    def order_(self) -> np.ndarray:
+        """The list, as class labels."""
+        return self.classes_[self._list_]
+
+    def _before_training(self, sample: Sample | None) -> None:
         """Set the list, as class indices."""
-        names, order = self.classes_.tolist(), self.order
-        if order is None:
-            self._list_ = np.arange(len(names))
-        elif isinstance(order, str):
-            self._list_ = check_random_state(self.random_state).permutation(len(names))
+        names = self.classes_.tolist()
+        n = len(names)
+        if self.order is None:
+            self._list_ = np.arange(n)
+        elif isinstance(self.order, str):
+            self._list_ = check_random_state(self.random_state).permutation(n)
         else:
-            given = np.asarray(order).tolist()
-            if len(given) != len(names) or set(given) != set(names):
-                raise ValueError(f"order must name each of the {len(names)} classes once, or be None or 'random'")
+            given = np.asarray(self.order).tolist()
+            if len(given) != n or set(given) != set(names):
+                raise ValueError(
+                    f"order must name each of the {n} classes once, or be None or"
+                    " 'random'"
+                )
             self._list_ = np.array([names.index(name) for name in given])
+
+    def _check_saved(self) -> None:
+        n = len(self.classes_)
+        expect("the list", self._list_, COUNTS, (n,), 0, n - 1)
+        if len(np.unique(self._list_)) < n:
+            raise ValueError("a class stands in the list twice")
 
     def _make_graph(self) -> DecisionGraph:
         return ddag(self._list_, len(self.classes_))
@@ -115,6 +199,6 @@ class DAGSVC(BankClassifier):
             The copy; nothing is trained again.
         """
         other = self._variant(order=order)
-        other._settle(None)
+        other._before_training(None)
         other.graph_ = other._make_graph()
         return other

@@ -1,82 +1,137 @@
-"""What an estimator's declaration says, said once: types become checks, a parent's documentation its children's."""
+"""What an estimator's declaration says, said once.
+
+The types of its parameters become scikit-learn's checks, and its parent's
+documentation is part of its own.
+"""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import cleandoc, isfunction, signature
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+# kinds of parameters: the type for readers, then what scikit-learn checks
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+Bound = Annotated[float, Interval(Real, 0, None, closed="right")]  # may be infinite
 Finite = Annotated[float, Interval(Real, None, None, closed="neither")]
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Natural = Annotated[int, Interval(Integral, 0, None, closed="left")]
-Limit = Annotated[int, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})]
+Limit = Annotated[
+    int, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})
+]
+Never = Annotated[bool, Options(bool, {False})]  # as in another's signature
 Verbosity = Annotated[int, "verbose"]
 Folds = Annotated[Any, "cv_object"]
 Array = Annotated[Any, "array-like"]
 Seed = Annotated[int | np.random.RandomState | None, "random_state"]
-PLAIN = {bool: "boolean", int: Integral, float: Real, type(None): None, dict: dict}
 
-SHARED = ("Parameters", "Attributes")  # sections of a docstring that a subclass inherits
-DATA = {  # parameters of methods that mean the same everywhere
-    "X": "array-like of shape (n_samples, n_features)\n    Rows, or their kernel values with the training rows if the "
-    "kernel is precomputed.",
+CHECKS = {bool: "boolean", int: Integral, float: Real, type(None): None, dict: dict}
+INHERITED = ("Parameters", "Attributes")  # sections that a subclass inherits
+ARGUMENTS = {  # of methods, with the same meaning everywhere
+    "X": "array-like of shape (n_samples, n_features)\n"
+    "    Rows, or their kernel values with the training rows if the kernel is"
+    " precomputed.",
     "y": "array-like of shape (n_samples,)\n    Class labels of the rows.",
-    "sample_weight": "array-like of shape (n_samples,), default=None\n    How often each row counts.",
+    "sample_weight": "array-like of shape (n_samples,), default=None\n"
+    "    How often each row counts.",
 }
 
 
 def constraints(cls: type) -> dict[str, Any]:
-    """scikit-learn's `_parameter_constraints`, from the types of the parameters of `cls`."""
-
-    def of(hint: Any) -> list:
-        origin, parts = get_origin(hint), get_args(hint)
-        if origin is Annotated:
-            return list(parts[1:])
-        if origin is Literal:
-            return [StrOptions(set(parts))]
-        if origin in (Union, type(int | None)):
-            return [c for part in parts for c in of(part)]
-        return [callable] if hint is Callable or origin is Callable else [PLAIN.get(hint, hint)]
-
+    """scikit-learn's `_parameter_constraints`, from the types of the parameters."""
     hints = get_type_hints(cls, include_extras=True)
-    return {name: "no_validation" if hints[name] is Any else of(hints[name]) for name in signature(cls).parameters}
+    found: dict[str, Any] = {}
+    for name in signature(cls).parameters:
+        unchecked = hints[name] is Any
+        found[name] = "no_validation" if unchecked else _checks(hints[name])
+    return found
+
+
+def _checks(hint: Any) -> list:
+    """scikit-learn's checks for one type."""
+    origin = get_origin(hint)
+    parts = get_args(hint)
+    if origin is Annotated:
+        return list(parts[1:])
+    if origin is Literal:
+        return [StrOptions(set(parts))]
+    if origin in (Union, type(int | None)):
+        return [check for part in parts for check in _checks(part)]
+    if hint is Callable or origin is Callable:
+        return [callable]
+    return [CHECKS.get(hint, hint)]
 
 
 def inherited(doc: str, parent: str) -> str:
-    """The docstring `doc` with the entries of its parent's Parameters and Attributes before its own."""
+    """The docstring `doc`, its parent's parameters and attributes before its own."""
+    own = _sections(doc)
+    theirs = _sections(parent)
+    merged = {"": own.pop("")}
+    for name in INHERITED:
+        entries = _entries(theirs.get(name, "")) | _entries(own.pop(name, ""))
+        if entries:
+            merged[name] = "\n".join(entries.values())
+    merged |= own
+    parts = []
+    for name, text in merged.items():
+        parts.append(f"{name}\n{'-' * len(name)}\n{text}" if name else text)
+    return "\n\n".join(parts) + "\n"
 
-    def split(text: str) -> dict[str, str]:
-        title, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", "\n\n" + cleandoc(text) + "\n")
-        return {"": title.strip()} | dict(zip(parts[::2], (part.rstrip() for part in parts[1::2]), strict=True))
 
-    def entries(section: str) -> dict[str, str]:
-        return {e.split(" :")[0]: e.rstrip() for e in re.split(r"\n(?=\S)", section) if e}
+def _sections(doc: str) -> dict[str, str]:
+    """The sections of a numpydoc docstring by name; what stands before them as ""."""
+    text = "\n\n" + cleandoc(doc) + "\n"
+    title, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", text)
+    bodies = (body.rstrip() for body in parts[1::2])
+    return {"": title.strip()} | dict(zip(parts[::2], bodies, strict=True))
 
-    own, theirs = split(doc), split(parent)
-    merged = {name: entries(theirs.get(name, "")) | entries(own.pop(name, "")) for name in SHARED}
-    parts = {"": own.pop("")} | {name: "\n".join(e.values()) for name, e in merged.items() if e} | own
-    return "\n\n".join(f"{name}\n{'-' * len(name)}\n{text}" if name else text for name, text in parts.items()) + "\n"
+
+def _entries(section: str) -> dict[str, str]:
+    """The entries of a section by the name that each begins with."""
+    parts = [part.rstrip() for part in re.split(r"\n(?=\S)", section) if part]
+    return {part.split(" :")[0]: part for part in parts}
 
 
 def document(cls: type) -> None:
-    """Complete the docstrings of `cls`: its parent's entries, and what its methods are given."""
-    parent = next((c.__doc__ for c in cls.__mro__[1:] if issubclass(c, Declared) and c is not Declared), None)
+    """Complete the docstrings of `cls` and of its methods, in place.
+
+    The class gets its parent's entries, a public method that takes X what its
+    arguments are.
+    """
+    parents = (c for c in cls.__mro__[1:] if issubclass(c, Declared))
+    parent = next((c.__doc__ for c in parents if c is not Declared), None)
     if cls.__doc__ and parent:
         cls.__doc__ = inherited(cls.__doc__, parent)
     for name, method in vars(cls).items():
-        if isfunction(method) and method.__doc__ and "X" in (given := signature(method).parameters) and name[0] != "_":
-            entries = "\n".join(f"{key} : {DATA.get(key, '')}" for key in given if key != "self")
-            method.__doc__ = inherited(method.__doc__, f"\n\nParameters\n----------\n{entries}")
+        if name[0] == "_" or not isfunction(method) or not method.__doc__:
+            continue
+        given = [key for key in signature(method).parameters if key != "self"]
+        if "X" in given:
+            entries = "\n".join(f"{key} : {ARGUMENTS.get(key, '')}" for key in given)
+            general = f"\n\nParameters\n----------\n{entries}"
+            method.__doc__ = inherited(method.__doc__, general)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class Declared:
-    """A class whose annotated attributes are its parameters: of `__init__`, of the checks and of the documentation."""
+    """A class whose annotated attributes are its parameters.
+
+    They are those of `__init__`, of the checks and of the documentation.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]]
 
@@ -89,4 +144,5 @@ class Declared:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(cls._parameter_constraints)  # what scikit-learn would read from the signature at every fit
+        """What scikit-learn would read from the signature at every fit."""
+        return sorted(cls._parameter_constraints)

@@ -1,8 +1,9 @@
-"""Direct multiclass machines: one optimisation for all classes, the largest of the class functions wins.
+"""Direct multiclass machines: one optimisation for all classes, the largest wins.
 
-Crammer and Singer (2001) pay for the worst rival of a row, Weston and Watkins (1999) for every rival. Both are
-what the DCSVM paper (section 2.1) sets against the systems made of two-class machines. The bank behind them
-has one machine a class, all trained together; there is no graph to walk, so every row meets all of them.
+Crammer and Singer (2001) pay for the worst rival of a row, Weston and Watkins (1999)
+for every rival. Both are what the DCSVM paper (section 2.1) sets against the systems
+made of two-class machines. The bank behind them has one machine a class, all trained
+together; there is no graph to walk, so every row meets all of them.
 """
 
 from typing import ClassVar
@@ -11,53 +12,95 @@ import numpy as np
 from scipy import sparse
 
 from ..machines import STATS, bank_over, rest_code
-from ..solvers.direct import direct_qp, solve_direct, solve_exactly
-from ..solvers.dual import LARGEST
-from ..solvers.working import CRAMMER_SINGER, WESTON_WATKINS
-from .classifier import KernelClassifier, Sample
+from ..solvers.direct import (
+    DirectDual,
+    Limits,
+    solve_direct,
+    solve_exactly,
+    solve_interior,
+    warn_above,
+)
+from ..solvers.dual import LARGEST_BOUND
+from ..solvers.working import CRAMMER_SINGER, WESTON_WATKINS, Task
+from ..threads import one_thread
+from .classifier import KernelClassifier
+from .sample import Sample
 
-SMALL = 256  # rows up to which the dual is solved to the last digit, so that weights equal repetition
-CELLS = 4096  # and rows x classes: beyond, the last digits of a direct dual can take minutes
+# Duals of at most so many rows, and rows x classes, are solved to the last digit, so
+# that
+# weights equal repetition; larger ones can take minutes to come to it.
+EXACT_ROWS = 256
+EXACT_VARIABLES = 4096
 
 
 class DirectClassifier(KernelClassifier):
-    """A class function f_m(x) = sum_i c_im k(x_i, x) + b_m for each class, trained by one dual.
+    """A class function f_m(x) = sum_i c_im k(x_i, x) + b_m a class, trained by one
+    dual.
 
-    The biases are penalised like weights (Hsu and Lin 2002), so b_m = sum_i c_im. `tol` is the largest violation of a
-    row, `max_iter` limits the rounds, and `n_jobs` starts no workers: BLAS has the threads. `decision_function` gives
-    the class functions, for two classes their difference.
+    The biases are penalised like weights (Hsu and Lin 2002), so b_m = sum_i c_im. `tol`
+    is the largest violation of a row, `max_iter` limits the rounds, and `n_jobs` starts
+    no workers. `decision_function` gives the class functions, for two classes their
+    difference.
     """
 
     _loss: ClassVar = CRAMMER_SINGER
 
     def _fit(self, sample: Sample) -> None:
-        X, codes, kernel, weight, n_classes = sample.X, sample.codes, sample.kernel, sample.weight, sample.n_classes
-        factor = np.ones(len(codes)) if weight is None else np.minimum(weight, LARGEST)
-        C = np.minimum(min(float(self.C), LARGEST) * factor, LARGEST)
-        kernel.check(X)
+        sample.kernel.check(sample.X)
+        with one_thread():
+            dual = self._solve(sample)
+        warn_above(dual, self.tol)
+        n_classes = sample.n_classes
+        stats = {name: np.full(n_classes, getattr(dual, name)) for name in STATS}
+        self.machines_ = bank_over(
+            sample.X,
+            sample.codes,
+            sparse.csr_matrix(dual.coef.T),
+            sample.kernel,
+            **stats,
+            code=rest_code(n_classes),
+            kernels=None,
+            C=np.full(n_classes, float(self.C)),
+            labels="direct",
+        )
+
+    def _solve(self, sample: Sample) -> DirectDual:
+        """The dual of all machines; exactly if it is small, or `solver` is "qp"."""
+        codes = sample.codes
+        factor = np.ones(len(codes))
+        if sample.bound_factor is not None:
+            factor = np.minimum(sample.bound_factor, LARGEST_BOUND)
+        C = np.minimum(min(float(self.C), LARGEST_BOUND) * factor, LARGEST_BOUND)
 
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
-            return kernel.between(X, rows, columns) + 1.0
+            return sample.kernel.between(sample.X, rows, columns) + 1.0
 
+        task = Task(codes, sample.n_classes, C, self._loss)
         if self.solver == "qp":
             every = np.arange(len(codes))
-            dual = direct_qp(block(every, every), codes, n_classes, C, self._loss)
-        elif len(codes) <= SMALL and len(codes) * n_classes <= CELLS and self.max_iter < 0:
-            dual = solve_exactly(block, codes, n_classes, C, self._loss, self.verbose)
-        else:
-            settings = self._settings(("tol", "cache_size", "max_iter", "verbose"))
-            dual = solve_direct(block, codes, n_classes, C, self._loss, **settings)
-        stats = {name: np.full(n_classes, getattr(dual, name)) for name in STATS}
-        more = dict(code=rest_code(n_classes), kernels=None, C=np.full(n_classes, float(self.C)), labels="direct")
-        self.machines_ = bank_over(X, codes, sparse.csr_matrix(dual.coef.T), kernel, **stats, **more)
+            return solve_interior(block(every, every), task, self.tol)
+        names = ("tol", "cache_size", "max_iter", "verbose")
+        limits = Limits(**self._solver_settings(names))
+        few = len(codes) <= EXACT_ROWS
+        few = few and len(codes) * sample.n_classes <= EXACT_VARIABLES
+        if few and limits.max_iter < 0:
+            return solve_exactly(block, task, limits)
+        return solve_direct(block, task, limits)
 
-    n_iter_ = property(lambda self: max(1, int(self.machines_.n_iter[0])), doc="Rounds of the solver, at least 1.")
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of the solver, at least 1."""
+        return max(1, int(self.machines_.n_iter[0]))
 
-    def _answer(self, X: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
+    def _answer(
+        self, X: np.ndarray, scored: bool = True
+    ) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         scores = self.machines_.decision(X)
         if scores.shape[1] == 2:
-            scores = np.column_stack([scores[:, 0] - scores[:, 1], scores[:, 1] - scores[:, 0]])
-        return scores.argmax(axis=1), sparse.csr_matrix(np.ones(scores.shape, dtype=np.int8)), scores
+            first = scores[:, 0] - scores[:, 1]
+            scores = np.column_stack([first, -first])
+        asked = sparse.csr_matrix(np.ones(scores.shape, dtype=np.int8))
+        return scores.argmax(axis=1), asked, scores
 
 
 class CrammerSingerSVC(DirectClassifier):
@@ -66,7 +109,8 @@ class CrammerSingerSVC(DirectClassifier):
     Examples
     --------
     >>> from dagsvm_lab import CrammerSingerSVC
-    >>> CrammerSingerSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    >>> machine = CrammerSingerSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> machine.predict([[0.4], [3.1]]).tolist()
     ['a', 'c']
     """
 
@@ -79,7 +123,8 @@ class WestonWatkinsSVC(DirectClassifier):
     Examples
     --------
     >>> from dagsvm_lab import WestonWatkinsSVC
-    >>> WestonWatkinsSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"]).predict([[0.4], [3.1]]).tolist()
+    >>> machine = WestonWatkinsSVC(gamma=1).fit([[0], [1], [4]], ["a", "b", "c"])
+    >>> machine.predict([[0.4], [3.1]]).tolist()
     ['a', 'c']
     """
 

@@ -1,138 +1,290 @@
-"""Machines of one code for every C, gamma and fold, and what systems over them answer to held-out rows."""
+"""Machines of one code for every C, gamma and fold, and what systems over them answer.
 
-from dataclasses import replace
+What is asked of them are the labels of held-out rows.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from ..kernels import prepared
 from ..machines import STATS, Bank, bank_over
 from ..outputs import doubtful, in_single
-from ..solvers.small import SMALL
+from ..rows import prepared
+from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
-from .classifier import Sample
+from .sample import Sample
 
-PLAIN = 1 << 17  # coefficients of machines that are asked by one dense product; Vowel: never 1.1
+ONE_PRODUCT = 1 << 17  # coefficients of machines that are asked by one dense product;
+# Vowel: never 1.1
+
+
+@dataclass
+class Fold:
+    """The rows to train on and those held back, as a system is given them."""
+
+    fit: np.ndarray  # indices of the rows to train on, among all
+    X: Any
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+    held: Any
+    truth: np.ndarray
+    held_weight: np.ndarray | None
+    given: Any  # the held rows before `steps`
+    steps: Any  # the pipeline's fitted steps before the system, or None
+    samples: dict = field(default_factory=dict)  # checked, by what they depend on
+
+
+@dataclass
+class Start:
+    """A system before its training: the draft, its sample and its coding matrix."""
+
+    draft: BankClassifier
+    sample: Sample
+    code: np.ndarray
 
 
 class Grid:
-    """Machines of one code and one kernel for every C, and what they answer to held-out rows and to their own."""
+    """Machines of one code and one kernel, trained on one sample, for every C."""
 
     def __init__(self, sample: Sample, banks: list[Bank], held: np.ndarray) -> None:
-        self.sample, self.banks = sample, banks
+        self.sample = sample
+        self.banks = banks
         self.rows = {"held": held, "trained": sample.X}
         self.known: dict[tuple, np.ndarray] = {}
 
     def outputs(self, rows: str, k: int, by_sign: bool) -> np.ndarray:
-        """Outputs, or numbers of the same signs, for the k-th value of C on the rows "held" or "trained"."""
+        """Outputs for the k-th C on the rows "held" or "trained": (rows, machines).
+
+        If `by_sign`, numbers of the same signs; those of every C are computed at once.
+        """
         if (rows, k, by_sign) not in self.known:
-            banks = list({id(bank.coef): bank for bank in self.banks}.values()) if by_sign else [self.banks[k]]
-            for bank, f in zip(banks, together(banks, self.sample, self.rows[rows]), strict=True):
-                same = [j for j, other in enumerate(self.banks) if other.coef is bank.coef]
-                self.known |= {(rows, j, by_sign): f for j in same}
+            banks = [self.banks[k]]
+            if by_sign:  # machines that a larger C left as they were have the same coef
+                banks = list({id(bank.coef): bank for bank in self.banks}.values())
+            found = outputs_together(banks, self.sample, self.rows[rows])
+            for bank, f in zip(banks, found, strict=True):
+                for j, other in enumerate(self.banks):
+                    if other.coef is bank.coef:
+                        self.known[rows, j, by_sign] = f
         return self.known[rows, k, by_sign]
 
-    def answers(self, draft: BankClassifier, Cs: list) -> list[np.ndarray]:
-        """Labels that `draft` gives to the held rows over the machines of each C, the rows of one graph at once."""
-        held, found, alike, one = self.rows["held"], {}, {}, draft
-        learns = type(draft)._study is not BankClassifier._study
+    def systems(self, draft: BankClassifier, Cs: list) -> list[BankClassifier]:
+        """`draft` fitted over the machines of each C.
+
+        One that learns nothing from the machines at work has one graph for all.
+        """
+        learns = type(draft)._after_training is not BankClassifier._after_training
+        found: list[BankClassifier] = []
         for k, (C, bank) in enumerate(zip(Cs, self.banks, strict=True)):
-            one = draft._with(vars(draft if learns else one) | {"C": C, "machines_": bank})
-            if learns or not k:
-                sample = replace(self.sample, C=C, outputs=lambda by_sign, k=k: self.outputs("trained", k, by_sign))
-                one._settle(sample)
-                one._finish(sample, bank)
-            kept = slice(None)
-            if (own := one._asked) is not bank:  # a tree keeps some of them or has trained others, glances have more
-                kept = (own.code[:, None] == bank.code).all(2).argmax(1)
-                if not np.array_equal(own.bias, bank.bias[kept]):
-                    found[k] = one.predict(held)
-                    continue
-            alike.setdefault(id(one.graph_), []).append((k, one, kept))
+            before = draft if learns or not found else found[-1]
+            one = draft._with(vars(before) | {"C": C, "machines_": bank})
+            if learns or not found:
+                sample = replace(self.sample, C=C, outputs=self._on_trained(k))
+                one._before_training(sample)
+                one._finish_fit(sample, bank)
+            found.append(one)
+        return found
+
+    def _on_trained(self, k: int):
+        return lambda by_sign: self.outputs("trained", k, by_sign)
+
+    def answers(self, systems: list[BankClassifier]) -> list[np.ndarray]:
+        """Labels that the systems of each C give to the held rows.
+
+        The rows of systems with the same graph are asked at once.
+        """
+        held = self.rows["held"]
+        found: dict[int, np.ndarray] = {}
+        alike: dict[int, list[tuple[int, np.ndarray | slice]]] = {}
+        for k, (one, bank) in enumerate(zip(systems, self.banks, strict=True)):
+            first_stage = one._entry(one.graph_, held[:1], exact=True)
+            kept = None if first_stage else _kept(one._asked, bank)
+            if kept is None:
+                found[k] = one._named(held, one._labels(held))
+            else:
+                alike.setdefault(id(one.graph_), []).append((k, kept))
         for same in alike.values():
-            graph = same[0][1].graph_
-            labels = graph.labels(self._stacked(same, True))
-            if not graph.by_sign:  # which a graph that grows may find out on the way
-                labels = graph.labels(self._stacked(same, False))
-            for (k, one, _), part in zip(same, np.split(labels, len(same)), strict=True):
-                found[k] = one._named(held, part)
-        return [found[k] for k in range(len(Cs))]
+            graph = systems[same[0][0]].graph_
+            labels = graph.labels(self._stacked(same, by_sign=True))
+            if not graph.by_sign:
+                labels = graph.labels(self._stacked(same, by_sign=False))
+            parts = np.split(labels, len(same))
+            for (k, _), part in zip(same, parts, strict=True):
+                found[k] = systems[k]._named(held, part)
+        return [found[k] for k in range(len(systems))]
 
     def _stacked(self, same: list[tuple], by_sign: bool) -> np.ndarray:
-        return np.concatenate([self.outputs("held", k, by_sign)[:, kept] for k, _, kept in same])
+        """Outputs on the held rows of some values of C, one below the other."""
+        parts = [self.outputs("held", k, by_sign)[:, kept] for k, kept in same]
+        return np.concatenate(parts)
 
 
-def grids(started: list[list], Cs: list, held: list, X, y, trained: list) -> list[list[Grid]]:
-    """The machines of every fold for every gamma of `started`; small ones share kernel values and steps."""
-    draft, sample, code = started[0][0]
-    special = [one._special(own, code) for one, own, code in started[0]]
-    small = (np.abs(code) @ np.bincount(sample.codes)).max() <= SMALL and not any(special)
-    if len(started) > 1 and not (small and _alike(started, y, trained)):
-        return [grids([of], Cs, [rows], X, y, [fit])[0] for of, rows, fit in zip(started, held, trained, strict=True)]
-    kernels, path = [own.kernel for _, own, _ in started[0]], sorted(set(Cs))
-    if len(started) > 1:
-        sets = np.array([np.isin(np.arange(len(y)), fit) for fit in trained])
-        whole = Sample(X, np.unique(y, return_inverse=True)[1], sample.kernel, None, None)
-        found = draft._train_grid(whole, code, kernels, path, sets=sets)
-        banks = [[[_among(bank, fit) for bank in of] for of in found[f :: len(sets)]] for f, fit in enumerate(sets)]
-    elif small:
-        banks = [draft._train_grid(sample, code, kernels, path)]
+def _kept(asked: Bank, bank: Bank) -> np.ndarray | slice | None:
+    """Which of the bank's machines a system asks; None if it asks others."""
+    if asked is bank:
+        return slice(None)
+    same_code = (asked.code[:, None] == bank.code).all(axis=2)  # (asked, machines)
+    kept = same_code.argmax(axis=1)
+    return kept if np.array_equal(asked.bias, bank.bias[kept]) else None
+
+
+def grids(
+    starts: list[list[Start]],
+    Cs: list,
+    folds: list[Fold],
+    whole: tuple[Any, np.ndarray] | None,
+) -> list[list[Grid]]:
+    """The machines of every fold (`starts`: folds x gammas) for every gamma and C.
+
+    Small ones share kernel values and steps: those of all gammas, and those of all
+    folds if `whole` gives the rows and labels of which the folds' rows are some.
+    """
+    path = sorted(set(Cs))
+    options = [one.draft._training_options(one.sample, one.code) for one in starts[0]]
+    small = _longest(starts[0][0]) <= SHORT_ROWS and not any(options)
+    if len(starts) == 1:
+        banks = [_banks_of_one(starts[0], options, path, small)]
+    elif small and whole is not None and _alike(starts, whole[1], folds):
+        banks = _banks_of_folds(starts[0], path, folds, whole)
     else:
-        runs = zip(started[0], special, strict=True)
-        banks = [[one._train_grid(own, code, [own.kernel], path, **more)[0] for (one, own, _), more in runs]]
+        pairs = zip(starts, folds, strict=True)
+        return [grids([own], Cs, [fold], None)[0] for own, fold in pairs]
     at = [path.index(C) for C in Cs]
-    return [[Grid(own, [of[k] for k in at], rows) for (_, own, _), of in zip(*both, strict=True)]
-            for *both, rows in zip(started, banks, held, strict=True)]  # fmt: skip
+    found = []
+    for of_fold, of_banks, fold in zip(starts, banks, folds, strict=True):
+        grid = []
+        for one, own in zip(of_fold, of_banks, strict=True):
+            grid.append(Grid(one.sample, [own[k] for k in at], fold.held))
+        found.append(grid)
+    return found
 
 
-def _alike(started: list[list], y: np.ndarray, trained: list) -> bool:
-    """Whether the folds' machines are those of the same code and kernels on parts of the same rows, in their order."""
-    drafts, samples, codes = zip(*(some[0] for some in started), strict=True)
-    kernels = [[own.kernel for _, own, _ in some] for some in started]
-    classes = [np.unique(y), *(draft.classes_ for draft in drafts)]
-    return (
-        all(own == kernels[0] for own in kernels)
-        and all(map(np.array_equal, classes, classes[1:]))
-        and all(map(np.array_equal, codes, codes[1:]))
-        and all(own.weight is None for own in samples)
-        and all((np.diff(rows) > 0).all() for rows in trained)
-    )
+def _longest(start: Start) -> int:
+    """Rows of the machine that has most."""
+    return (np.abs(start.code) @ np.bincount(start.sample.codes)).max()
+
+
+def _banks_of_one(
+    starts: list[Start], options: list[dict], path: list, small: bool
+) -> list[list[Bank]]:
+    """Banks of one fold for every gamma and C; small machines take steps together."""
+    if small:
+        kernels = [one.sample.kernel for one in starts]
+        first = starts[0]
+        return first.draft._train_grid(first.sample, first.code, kernels, path)
+    banks = []
+    for one, own in zip(starts, options, strict=True):
+        kernel = [one.sample.kernel]
+        banks += one.draft._train_grid(one.sample, one.code, kernel, path, **own)
+    return banks
+
+
+def _banks_of_folds(
+    starts: list[Start], path: list, folds: list[Fold], whole: tuple[Any, np.ndarray]
+) -> list[list[list[Bank]]]:
+    """Banks of every fold, kernel and C, trained together as sets of the whole rows."""
+    start = starts[0]
+    kernels = [one.sample.kernel for one in starts]
+    X, y = whole
+    sets = np.array([np.isin(np.arange(len(y)), fold.fit) for fold in folds])
+    codes = np.unique(y, return_inverse=True)[1]
+    sample = Sample(X, codes, start.sample.kernel, None, None)
+    trained = start.draft._train_grid(sample, start.code, kernels, path, sets=sets)
+    banks = []
+    for f, inside in enumerate(sets):
+        of_fold = trained[f :: len(sets)]  # (kernels, values of C)
+        banks.append([[_among(bank, inside) for bank in own] for own in of_fold])
+    return banks
+
+
+def _alike(starts: list[list[Start]], y: np.ndarray, folds: list[Fold]) -> bool:
+    """Whether all folds have the same kernels, classes and codes.
+
+    Their rows have to be without weights, and in the order of all rows.
+    """
+    first = starts[0]
+    classes = np.unique(y)
+    for of_fold, fold in zip(starts, folds, strict=True):
+        kernels = [one.sample.kernel for one in of_fold]
+        if kernels != [one.sample.kernel for one in first]:
+            return False
+        if of_fold[0].sample.bound_factor is not None:
+            return False
+        if not np.array_equal(of_fold[0].draft.classes_, classes):
+            return False
+        if not np.array_equal(of_fold[0].code, first[0].code):
+            return False
+        if not (np.diff(fold.fit) > 0).all():
+            return False
+    return True
 
 
 def _among(bank: Bank, inside: np.ndarray) -> Bank:
     """A bank that counts its support vectors among these rows alone."""
     n = int(inside.sum())
-    inputs = bank.n_inputs if bank.vectors is not None else n
-    return replace(bank, support=np.cumsum(inside)[bank.support] - 1, n_rows=n, n_inputs=inputs)
+    return replace(
+        bank,
+        support=np.cumsum(inside)[bank.support] - 1,
+        n_rows=n,
+        n_inputs=n if bank.vectors is None else bank.n_inputs,
+    )
 
 
-def together(banks: list[Bank], sample: Sample, X: np.ndarray) -> list[np.ndarray]:
-    """Outputs for the rows of X of banks trained on `sample` with one kernel, each kernel value computed once.
+def outputs_together(
+    banks: list[Bank], sample: Sample, X: np.ndarray
+) -> list[np.ndarray]:
+    """Outputs for the rows of X of banks trained on `sample` with one kernel.
 
-    They are those of `Bank.decision` up to rounding, and have the same signs.
+    Each kernel value is computed once. They are those of `Bank.decision` up to
+    rounding, and have the same signs.
     """
     if len(banks) == 1 or banks[0].kernels is not None or issparse(X):
         return [bank.decision(X) for bank in banks]
-    parts = [(bank.coef.data, bank.support[bank.coef.indices], bank.coef.indptr) for bank in banks]
-    coef = vstack([csr_matrix(part, (len(part[2]) - 1, len(sample.codes))) for part in parts], format="csr")
+    coef = vstack([_on_rows(bank) for bank in banks], format="csr")
     used, column = np.unique(coef.indices, return_inverse=True)
-    single = False  # whether outputs here are of float32, as the bank's own are then
-    if (cells := coef.shape[0] * len(used)) <= PLAIN and banks[0].vectors is not None:
-        rows, weights = prepared(sample.X[used], banks[0].kernel), np.zeros(cells)
-        weights[np.repeat(np.arange(coef.shape[0]) * len(used), np.diff(coef.indptr)) + column] = coef.data
+    single = False  # whether outputs are of float32, as the bank's own are then
+    if coef.shape[0] * len(used) <= ONE_PRODUCT and banks[0].vectors is not None:
+        rows = prepared(sample.X[used], banks[0].kernel)
+        parts = (coef.data, column, coef.indptr)
+        weights = csr_matrix(parts, shape=(coef.shape[0], len(used))).toarray()
         with np.errstate(over="ignore", invalid="ignore"):
-            every = rows.block(rows.place(X)) @ weights.reshape(-1, len(used)).T
-        every += np.concatenate([bank.bias for bank in banks])
-        if not np.isfinite(every).all():  # the banks say why
+            f = (
+                rows.block(rows.transform(X)) @ weights.T
+            )  # (rows, machines of all banks)
+        f += np.concatenate([bank.bias for bank in banks])
+        if not np.isfinite(f).all():  # the banks say why
             return [bank.decision(X) for bank in banks]
     else:
-        more = {name: np.concatenate([getattr(bank, name) for bank in banks]) for name in ("code", "C", *STATS)}
-        whole = bank_over(sample.X, sample.codes, coef, banks[0].kernel, kernels=None, labels="", **more)
         single = all(in_single(bank.vectors, bank.kernel, bank.coef) for bank in banks)
-        every = whole.decision(X, fast=single)
-    found = np.split(every, len(banks), axis=1)
-    for f, bank in zip(found, banks, strict=True):
-        doubt = doubtful(f, bank.vectors, bank.kernel, bank.coef, X, 1 + single)
+        f = _one_bank(banks, sample, coef).decision(X, fast=single)
+    found = np.split(f, len(banks), axis=1)
+    times = 2 if single else 1
+    for part, bank in zip(found, banks, strict=True):
+        doubt = doubtful(part, bank.vectors, bank.kernel, bank.coef, X, times)
         if len(doubt):
-            f[doubt] = bank.decision(X[doubt])
+            part[doubt] = bank.decision(X[doubt])
     return found
+
+
+def _on_rows(bank: Bank) -> csr_matrix:
+    """The bank's coefficients, with a column for each row it was trained on."""
+    columns = bank.support[bank.coef.indices]
+    shape = (bank.coef.shape[0], bank.n_rows)
+    return csr_matrix((bank.coef.data, columns, bank.coef.indptr), shape=shape)
+
+
+def _one_bank(banks: list[Bank], sample: Sample, coef: csr_matrix) -> Bank:
+    """The machines of all these banks as one, with the coefficients `coef`."""
+    names = ("code", "C", *STATS)
+    joined = {n: np.concatenate([getattr(bank, n) for bank in banks]) for n in names}
+    return bank_over(
+        sample.X,
+        sample.codes,
+        coef,
+        banks[0].kernel,
+        kernels=None,
+        labels="",
+        **joined,
+    )

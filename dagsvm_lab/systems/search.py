@@ -1,35 +1,40 @@
 """Choosing C and gamma by cross-validation, for several systems at the price of one.
 
-A fold's machines are trained from the smallest C to the largest over the same kernel values, and only where a larger
-bound changes them (machines.py, `train_grid`); small machines of all folds share kernel values and steps, too. For the
-held rows, again, a kernel value is computed once for every C. What is left for a system is its graph: systems that ask
-the same machines (Max Wins, the DAGs, the trees, DCSVM) share all of that.
+A fold's machines are trained from the smallest C to the largest over the same kernel
+values, and only where a larger bound changes them (machines.py, `train_grid`); small
+machines of all folds share kernel values and steps, too. For the held rows, again, a
+kernel value is computed once for every C. What is left for a system is its graph:
+systems that ask the same machines (Max Wins, the DAGs, the trees, DCSVM) share all of
+that. In a pipeline the steps before the system are fitted once in each fold.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from scipy.sparse import issparse, vstack
 from scipy.stats import rankdata
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, check_cv
-from sklearn.utils.metaestimators import _safe_split
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import ParameterGrid
 
-from ..machines import Bank
-from ..solvers.small import SMALL
+from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
-from .classifier import KernelClassifier, Sample
-from .grids import Grid, grids
+from .folds import Folds, Task, splitted
+from .splits import Folded, folded
 
-NOT_THE_BANKS = {"C", "gamma", "n_jobs", "verbose"}  # parameters that may differ among systems that share machines
-FEW = 300  # rows up to which small machines of all gammas take their steps together; Glass: apart 1.2; Vowel: .85
-FOLDS = 10  # whose small machines take their steps together; Segment, ten folds: half 1.15; Vowel, twenty: twice 1.01
-SHARED = 1 << 23  # kernel values that folds share; Letter, 4,000 rows: twice as many 1.10, two jobs 1.11
-PREPARED = ("classes_", "n_features_in_", "feature_names_in_")
+# Beside each constant: seconds with other values, over today's.
+
+# rows up to which small machines of all gammas take their steps together; Glass: apart
+# 1.2; Vowel: .85
+FEW = 300
+# folds whose small machines take their steps together; Segment, ten folds: half of them
+# 1.15; Vowel, twenty: twice as many 1.01
+FOLDS_TOGETHER = 10
+# kernel values that folds share; Letter, 4,000 rows: twice as many 1.10, two jobs 1.11
+SHARED = 1 << 23
 
 
 @dataclass
@@ -39,8 +44,9 @@ class Tuned:
     Attributes
     ----------
     cv_results_ : dict of str to ndarray
-        `params`, `param_C`, `param_gamma`, `split0_test_score` ..., `mean_test_score`, `std_test_score` and
-        `rank_test_score`, one entry a candidate in the order of scikit-learn's ParameterGrid.
+        `params`, `param_C`, `param_gamma`, `split0_test_score` ..., `mean_test_score`,
+        `std_test_score` and `rank_test_score`, one entry a candidate in the order of
+        scikit-learn's ParameterGrid. In a pipeline names begin with the step's.
     best_index_ : int
         The candidate with the best mean score, the first of equals.
     best_params_ : dict
@@ -48,7 +54,8 @@ class Tuned:
     best_score_ : float
         Its mean score.
     best_estimator_ : object
-        The estimator with these parameters, fitted to all rows; None if `refit` was False.
+        The estimator with these parameters, fitted to all rows; None if `refit` was
+        False.
     """
 
     cv_results_: dict[str, Any]
@@ -62,14 +69,30 @@ class Tuned:
         return self.best_estimator_.predict(X)
 
 
-def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | None = None, cv: Any = 5,
-         refit: bool = True, n_jobs: int | None = None) -> Any:  # fmt: skip
-    """Choose C and gamma by validation accuracy.
+def tune(
+    estimator: Any,
+    X,
+    y,
+    *,
+    C: Iterable | None = None,
+    gamma: Iterable | None = None,
+    cv: Any = 5,
+    refit: bool = True,
+    n_jobs: int | None = None,
+    scoring: str | Callable | None = None,
+    groups=None,
+    sample_weight=None,
+) -> Any:
+    """Choose C and gamma by cross-validation.
+
+    The scores are those of scikit-learn's GridSearchCV over the same estimator.
 
     Parameters
     ----------
     estimator : estimator or list of estimators
-        What to tune. Of a list, those that ask the same machines share them.
+        What to tune: a system, or a pipeline that ends in one, whose other steps are
+        fitted anew in each fold. Of a list, those that ask the same machines share
+        them.
     X : array-like of shape (n_samples, n_features)
         Training rows.
     y : array-like of shape (n_samples,)
@@ -83,7 +106,14 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     refit : bool, default=True
         Fit the best candidate to all rows.
     n_jobs : int, default=None
-        Parts of the search, values of gamma and folds, that are worked on in parallel, as in joblib.
+        Parts of the search, values of gamma and folds, that are worked on in parallel,
+        as in joblib.
+    scoring : str or callable, default=None
+        One metric, as scikit-learn's GridSearchCV takes it; None is accuracy.
+    groups : array-like of shape (n_samples,), default=None
+        Groups of the rows, for a `cv` that keeps them together.
+    sample_weight : array-like of shape (n_samples,), default=None
+        How often each row counts, in training and in the scores.
 
     Returns
     -------
@@ -94,127 +124,125 @@ def tune(estimator: Any, X, y, *, C: Iterable | None = None, gamma: Iterable | N
     --------
     >>> from dagsvm_lab import DAGSVC, MaxWinsSVC, load, tune
     >>> d = load("iris", scaled=True)
-    >>> wins, dag = tune([MaxWinsSVC(), DAGSVC()], d.X, d.y, C=[1, 10], gamma=[0.1, 1], cv=3)
+    >>> grid = dict(C=[1, 10], gamma=[0.1, 1])
+    >>> wins, dag = tune([MaxWinsSVC(), DAGSVC()], d.X, d.y, cv=3, **grid)
     >>> dag.best_params_ == wins.best_params_, dag.best_score_ > 0.9
     (True, True)
+
+    In a pipeline:
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> pipe = make_pipeline(StandardScaler(), DAGSVC())
+    >>> sorted(tune(pipe, d.X, d.y, cv=3, **grid).best_params_)
+    ['dagsvc__C', 'dagsvc__gamma']
     """
     several = isinstance(estimator, list | tuple)
     ests = [clone(est) for est in (estimator if several else [estimator])]
-    X, y = X.tocsr() if issparse(X) else np.asarray(X), np.asarray(y)
-    rows, labels, folds = _folds(X, y, cv)
-    values = {name: None if v is None else list(v) for name, v in (("C", C), ("gamma", gamma))}
-    grid = list(ParameterGrid({name: v for name, v in values.items() if v is not None}))
-    Cs, gammas = ([None] if v is None else [*dict.fromkeys(v)] for v in values.values())
-    jobs = _jobs(labels, folds, gammas, effective_n_jobs(n_jobs))
-    parts = Parallel(n_jobs)(delayed(_part)(ests, rows, labels, [folds[k] for k in ks], Cs, some) for some, ks in jobs)
-    scores = np.zeros((len(ests), len(grid), len(folds)))
-    for (some, ks), part in zip(jobs, parts, strict=True):
-        for i, p in enumerate(grid):
-            if (g := p.get("gamma")) in some:
-                scores[:, i, ks] = part[some.index(g), :, Cs.index(p.get("C"))]
-    found = [_results(grid, s) for s in scores]
+    scorers = _scorers(ests, scoring)
+    every, data = folded(X, y, cv, groups, sample_weight)
+    points = Points.of(C, gamma)
+    task = Task(ests, scorers, data, points.Cs, points.gammas)
+    scores = _scores(task, points, n_jobs)
+    found = []
+    for est, own in zip(ests, scores, strict=True):
+        found.append(_results(points.named(splitted(est)[1]), own))
     if refit:
-        machines: dict[tuple, Bank] = {}
+        whole = Folds(every, [np.arange(len(every.y))])
         for est, one in zip(ests, found, strict=True):
             est.set_params(**one.best_params_)
-            one.best_estimator_ = _refitted(est, X, y, machines) if _shares(est) else est.fit(X, y)
+            one.best_estimator_ = whole.fitted(est)[0]
     return found if several else found[0]
 
 
-def _jobs(labels: np.ndarray, folds: list, gammas: list, n: int) -> list[tuple]:
-    """What n jobs are given, one after the other: some values of gamma, and the numbers of some folds."""
-    order = sorted(range(len(gammas)), key=lambda k: -abs(2 * k - len(gammas) + 1))  # ends of a list take longest
-    some_gammas = _dealt([gammas[k] for k in order], n if len(labels) <= FEW else len(gammas))
-    sizes = np.sort(np.unique(labels, return_counts=True)[1])
-    parts = len(folds)
-    if sizes[-2:].sum() * len(folds[0][0]) <= SMALL * len(labels) and len(labels) ** 2 <= SHARED:
-        parts = int(np.ceil(max(len(folds) / FOLDS, n / len(some_gammas))))
-    return [*product(some_gammas, _dealt(range(len(folds)), parts))]
+@dataclass
+class Points:
+    """The candidates of a search; Cs and gammas are [None] where nothing is tried."""
+
+    points: list[dict[str, Any]]  # in the order of scikit-learn's ParameterGrid
+    Cs: list
+    gammas: list
+
+    @classmethod
+    def of(cls, C: Iterable | None, gamma: Iterable | None) -> Self:
+        """All combinations of the values that are given."""
+        given = {"C": C, "gamma": gamma}
+        grid = {name: list(v) for name, v in given.items() if v is not None}
+        points = list(ParameterGrid(grid))
+        different = [list(dict.fromkeys(grid.get(name, [None]))) for name in given]
+        return cls(points, *different)
+
+    def named(self, prefix: str) -> list[dict[str, Any]]:
+        """The candidates with a step's name before each parameter."""
+        return [{prefix + k: v for k, v in point.items()} for point in self.points]
 
 
-def _dealt(values: Sequence, parts: int) -> list[Sequence]:
+def _scorers(ests: list, scoring) -> list:
+    """A scorer for each estimator, None for accuracy; refuses what is not tuned."""
+    for est in ests:
+        system = splitted(est)[2]
+        if isinstance(system, BankClassifier) and getattr(system, "tune", None):
+            raise ValueError(
+                "tune() chooses C and gamma: leave the estimator's own tune=None"
+            )
+    if scoring is None:
+        return [None] * len(ests)
+    if isinstance(scoring, list | tuple | set | dict):
+        raise ValueError("scoring must be one metric: a name or a function")
+    return [check_scoring(est, scoring) for est in ests]
+
+
+def _scores(task: Task, points: Points, n_jobs: int | None) -> np.ndarray:
+    """The scores of a search: (estimators, candidates, folds)."""
+    n_folds = len(task.data.folds)
+    jobs = _jobs(task.data, task.gammas, effective_n_jobs(n_jobs))
+    parts = Parallel(n_jobs)(delayed(task.scores)(*job) for job in jobs)
+    scores = np.zeros((len(task.ests), len(points.points), n_folds))
+    for (gammas, ks), part in zip(jobs, parts, strict=True):
+        for i, point in enumerate(points.points):
+            if point.get("gamma") in gammas:
+                g = gammas.index(point.get("gamma"))
+                scores[:, i, ks] = part[g, :, task.Cs.index(point.get("C"))]
+    return scores
+
+
+def _jobs(data: Folded, gammas: list, n: int) -> list[tuple[list, list]]:
+    """What n jobs are given, one after the other.
+
+    Each gets some values of gamma, and the numbers of some folds.
+    """
+    n_rows = len(data.y)
+    n_folds = len(data.folds)
+    middle = (len(gammas) - 1) / 2
+    # the ends of a list of gammas take longest
+    ends_first = sorted(range(len(gammas)), key=lambda k: -abs(k - middle))
+    hands = n if n_rows <= FEW else len(gammas)
+    some_gammas = _dealt([gammas[k] for k in ends_first], hands)
+    two_largest = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum()
+    small = two_largest * len(data.folds[0][0]) <= SHORT_ROWS * n_rows
+    hands = n_folds
+    if small and n_rows**2 <= SHARED:
+        hands = int(np.ceil(max(n_folds / FOLDS_TOGETHER, n / len(some_gammas))))
+    return [*product(some_gammas, _dealt(range(n_folds), hands))]
+
+
+def _dealt(values: Sequence, hands: int) -> list[list]:
     """The values dealt to so many hands, none of them empty."""
-    return [values[k::parts] for k in range(min(parts, len(values)))]
+    return [list(values[k::hands]) for k in range(min(hands, len(values)))]
 
 
-def _folds(X, y: np.ndarray, cv: Any) -> tuple[Any, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """All rows, their labels, and the folds; a validation set's rows stand after the others, as one fold."""
-    if isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2 and np.shape(cv[0])[1:] == X.shape[1:]:
-        join = vstack if issparse(X) else np.concatenate
-        every = np.arange(len(y) + len(cv[1]))
-        return join([X, cv[0]]), np.concatenate([y, cv[1]]), [(every[: len(y)], every[len(y) :])]
-    return X, y, list(check_cv(cv, y, classifier=True).split(X, y))
-
-
-def _results(grid: list[dict], scores: np.ndarray) -> Tuned:
+def _results(points: list[dict], scores: np.ndarray) -> Tuned:
     """What GridSearchCV would report of these scores (candidates x folds)."""
     mean = scores.mean(axis=1)
-    table: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in grid]) for name in grid[0]}
-    table |= {"params": grid, **{f"split{k}_test_score": column for k, column in enumerate(scores.T)}}
     rank = rankdata(-mean, method="min").astype(np.int32)
-    table |= {"mean_test_score": mean, "std_test_score": scores.std(axis=1), "rank_test_score": rank}
+    table: dict[str, Any] = {}
+    for name in points[0]:
+        table[f"param_{name}"] = np.array([point[name] for point in points])
+    table["params"] = points
+    for k, column in enumerate(scores.T):
+        table[f"split{k}_test_score"] = column
+    table["mean_test_score"] = mean
+    table["std_test_score"] = scores.std(axis=1)
+    table["rank_test_score"] = rank
     best = int(rank.argmin())
-    return Tuned(table, best, grid[best], float(mean[best]))
-
-
-def _shares(est: Any) -> tuple:
-    """What systems must have in common to share machines, besides the coding matrix; empty if `est` shares none."""
-    if not isinstance(est, BankClassifier):
-        return ()
-    own = {f.name for f in fields(KernelClassifier)} - NOT_THE_BANKS
-    return (*(repr(getattr(est, name)) for name in sorted(own)), est._labels_kind or "hard", bool(est.scale_pairs))
-
-
-def _started(est: BankClassifier, X, y, samples: dict, key=()) -> tuple[BankClassifier, Sample, np.ndarray]:
-    """A draft of `est`, its checked sample and the coding matrix of its machines."""
-    draft = est._unfitted()
-    draft._validate_params()
-    if key not in samples:
-        samples[key] = draft, draft._prepare(X, y, None)
-    first, sample = samples[key]
-    draft.__dict__.update({name: value for name, value in vars(first).items() if name in PREPARED})
-    if (own := (key, repr(est.gamma))) not in samples:
-        samples[own] = replace(sample, kernel=draft._kernel(sample.X, sample.repeats), memo={})
-    draft._settle(samples[own])
-    return draft, samples[own], draft._code(samples[own])
-
-
-def _refitted(est: BankClassifier, X, y, machines: dict[tuple, Bank]) -> BankClassifier:
-    """`est` fitted to all rows, over machines that an earlier system has trained if there are."""
-    draft, sample, code = _started(est, X, y, {})
-    key = (*_shares(est), repr(est.C), repr(est.gamma), code.tobytes())
-    if key not in machines:
-        machines[key] = draft._train(sample, code, **draft._special(sample, code))
-    draft._finish(sample, machines[key])
-    est.__dict__ = draft.__dict__
-    return est
-
-
-def _part(ests: list, X, y, folds: list, Cs: list, gammas: list) -> np.ndarray:
-    """Scores (values of gamma x estimators x values of C x folds) of some folds."""
-    scores = np.zeros((len(gammas), len(ests), len(Cs), len(folds)))
-    samples: list[dict] = [{} for _ in folds]
-    banks: dict[tuple, list[list[Grid]]] = {}
-    for e, est in enumerate(ests):
-        split = [(*_safe_split(est, X, y, fit), *_safe_split(est, X, y, held, fit)) for fit, held in folds]
-        variants = [clone(est) if g is None else clone(est).set_params(gamma=g) for g in gammas]
-        if not isinstance(est, BankClassifier):
-            for (g, one), (k, c), (f, (rows, labels, held, truth)) in product(*map(enumerate, (variants, Cs, split))):
-                one = one if c is None else one.set_params(C=c)
-                scores[g, e, k, f] = one.fit(rows, labels).score(held, truth)
-            continue
-        if getattr(est, "tune", None):
-            raise ValueError("tune() chooses C and gamma: leave the estimator's own tune=None")
-        shared, values = _shares(est), [est.C] if Cs == [None] else Cs
-        for c in values:
-            clone(est).set_params(C=c)._validate_params()
-        variants = [one.set_params(C=1.0) for one in variants]
-        started = [[_started(one, rows, labels, of_fold, shared) for one in variants]
-                   for of_fold, (rows, labels, *_) in zip(samples, split, strict=True)]  # fmt: skip
-        if (key := (*shared, *(some[0][2].tobytes() for some in started))) not in banks:
-            whole = X if issparse(X) else np.asarray(X, float)
-            banks[key] = grids(started, values, [held for _, _, held, _ in split], whole, y, [fit for fit, _ in folds])
-        for f, both in enumerate(zip(started, banks[key], strict=True)):
-            for g, ((draft, *_), grid) in enumerate(zip(*both, strict=True)):
-                scores[g, e, :, f] = [np.mean(labels == split[f][3]) for labels in grid.answers(draft, values)]
-    return scores
+    return Tuned(table, best, points[best], float(mean[best]))
