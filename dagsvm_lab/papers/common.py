@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..report.claims import NotRecordedError, Outcome, three
+from ..report.claims import Outcome, three
+from ..report.prose import of as of
 from ..report.verdicts import claim_verdict
 from ..statistics import corrected_interval, sign_interval
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training and test rows of a data set, each input in [-1, 1] on the training rows."""
+    """Training and test rows of a data set, inputs in [-1, 1] on the training rows."""
 
     name: str
     X: np.ndarray
@@ -28,16 +29,27 @@ class Split:
 
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """The data sets to run: those of `known` that the parameter names ("a,b" or a list), or all when it is None."""
-    named = known if datasets is None else datasets.split(",") if isinstance(datasets, str) else datasets
+    """The data sets to run: those of `known` that the parameter names ("a,b" or a
+    list), or all when it is None.
+    """
+    if datasets is None:
+        return list(known)
+    named = datasets.split(",") if isinstance(datasets, str) else datasets
     named = [name.strip() for name in named]
-    if unknown := [name for name in named if name not in known]:
-        raise ValueError(f"this notebook knows {', '.join(known)}, not {', '.join(unknown)}")
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        raise ValueError(
+            f"this notebook knows {', '.join(known)}, not {', '.join(unknown)}"
+        )
     return named
 
 
-def stratified_split(y: np.ndarray, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted row indices of two parts, the first with `share` of every class (rounded), drawn at random."""
+def stratified_split(
+    y: np.ndarray, share: float, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted row indices of two parts, the first with `share` of every class (rounded),
+    drawn at random.
+    """
     rng = np.random.default_rng(seed)
     first = np.zeros(len(y), dtype=bool)
     for label in np.unique(y):
@@ -46,8 +58,15 @@ def stratified_split(y: np.ndarray, share: float, seed: int = 0) -> tuple[np.nda
     return np.flatnonzero(first), np.flatnonzero(~first)
 
 
-def timed(function: Callable[[], Any], repeats: int = 1, clock=time.perf_counter, patience: float = np.inf) -> tuple:
-    """(what `function()` returned, its fewest seconds by `clock` of up to `repeats` runs, within about `patience`)."""
+def timed(
+    function: Callable[[], Any],
+    repeats: int = 1,
+    clock=time.perf_counter,
+    patience: float = np.inf,
+) -> tuple:
+    """(what `function()` returned, its fewest seconds by `clock` of up to `repeats`
+    runs, within about `patience`).
+    """
     found: list[float] = []
     while len(found) < repeats and sum(found) < patience:
         start = clock()
@@ -56,23 +75,22 @@ def timed(function: Callable[[], Any], repeats: int = 1, clock=time.perf_counter
     return result, min(found)
 
 
-def of(table: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the rows of one data set; a run that left it out has not recorded them."""
-    if not len(found := table[table["dataset"] == name]):
-        raise NotRecordedError(f"no rows of {name}")
-    return found
-
-
 def most(holds: pd.Series | np.ndarray) -> Outcome:
     """Judge "in most cases": it holds in more than half of them."""
     text = f"{int(np.sum(holds))} of {len(holds)}"
     return Outcome(claim_verdict(bool(np.mean(holds) > 0.5)), text)
 
 
-def more_often(first: pd.Series | np.ndarray, second: pd.Series | np.ndarray) -> Outcome:
-    """Judge "first > second" by the interval of its share of cases, equal ones left out: above, about, below 1/2."""
+def more_often(
+    first: pd.Series | np.ndarray, second: pd.Series | np.ndarray
+) -> Outcome:
+    """Judge "first > second" by the interval of its share of cases, equal ones left
+    out: above, about, below 1/2.
+    """
     wins, losses = int((first > second).sum()), int((first < second).sum())
-    return Outcome(three(*sign_interval(wins, losses)).word, f"{wins} of {wins + losses}")
+    return Outcome(
+        three(*sign_interval(wins, losses)).word, f"{wins} of {wins + losses}"
+    )
 
 
 def mean_above(values: pd.Series) -> Outcome:

@@ -18,7 +18,11 @@ from .common import of
 
 platt = Paper("01_platt2000", "Platt, Cristianini, Shawe-Taylor 2000")
 TEST_ROWS = {"usps": 2007, "letter": 4000, "covertype": 565_892}
-RULES = {"error_pct": ("error", TEST_ROWS), "kernel_evaluations": ("count",), "size_kparameters": ("count",)}
+RULES = {
+    "error_pct": ("error", TEST_ROWS),
+    "kernel_evaluations": ("count",),
+    "size_kparameters": ("count",),
+}
 METHODS = ("1-v-r", "max-wins", "dagsvm")
 
 
@@ -37,23 +41,39 @@ def difference(a_only: int, b_only: int, n: int) -> tuple[float, float, float]:
     return 100 * d, 100 * (d - half), 100 * (d + half)
 
 
-def rank_correlation(groups: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float, float]:
+def rank_correlation(
+    groups: Iterable[tuple[np.ndarray, np.ndarray]],
+) -> tuple[float, float, float]:
     """Pool Spearman's correlations of several sets by Fisher's z, each weighed by n - 3, with 95 % limits."""
-    found = [(np.arctanh(np.clip(spearmanr(a, b)[0], -0.999, 0.999)), len(a) - 3) for a, b in groups]
+    found = [
+        (np.arctanh(np.clip(spearmanr(a, b)[0], -0.999, 0.999)), len(a) - 3)
+        for a, b in groups
+    ]
     z, weight = (np.array(part) for part in zip(*found, strict=True))
     mean, half = np.average(z, weights=weight), 1.96 / np.sqrt(weight.sum())
     return tuple(float(np.tanh(x)) for x in (mean, mean - half, mean + half))
 
 
-def over(table: pd.DataFrame, value: str, rule: str, name: str | None = None) -> pd.Series:
+def over(
+    table: pd.DataFrame, value: str, rule: str, name: str | None = None
+) -> pd.Series:
     """Evaluate a rule over the methods' values, for every data set or the named one."""
     rows = table if name is None else of(table, name)
     return rows.pivot(index="dataset", columns="method", values=value).eval(rule)
 
 
-def two_solvers(id: str, place: str, text: str, body: Callable[[Tables, str], object], **about) -> None:
+def two_solvers(
+    id: str, place: str, text: str, body: Callable[[Tables, str], object], **about
+) -> None:
     """State a claim about training: as written by the SMO of 1998, as inferred by LIBSVM."""
-    platt.states(id, place, text, lambda t: body(t, "smo1998"), lambda t: body(t, "libsvm"), **about)
+    platt.states(
+        id,
+        place,
+        text,
+        lambda t: body(t, "smo1998"),
+        lambda t: body(t, "libsvm"),
+        **about,
+    )
 
 
 # fmt: off
@@ -81,7 +101,7 @@ states("platt-size-grows", "section 1", "The size of the 1-v-1 classifier may gr
        "less 1)", size_grows)
 
 # ---------------------------------------------------------------- section 2
-all_rows = lambda name, rule: lambda t: bool(t[name].eval(rule).all())  # noqa: E731
+all_rows = lambda name, rule: lambda t: bool(t[name].eval(rule).all())
 states("platt-nodes", "Definition 1", "A DDAG on N classes has N(N-1)/2 nodes and N leaves", kind="definition",
        body=all_rows("graphs", "nodes == n_classes * (n_classes - 1) / 2 and leaves == n_classes"))
 states("platt-path", "section 2", "Every answer takes exactly N-1 decisions", kind="definition",

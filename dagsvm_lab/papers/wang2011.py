@@ -44,7 +44,9 @@ def on(table: str, rule: Callable[[pd.DataFrame], object]) -> Callable:
 def at_rate(rows: pd.DataFrame) -> Outcome:
     """Judge O(log2 n) by the path's exponent as a power of log2 n: 1 or less must lie in its interval."""
     g, low, high = slope_interval(rows["log2_n"], rows["mean_path"])
-    return Outcome(v.claim_verdict(low <= 1), f"exponent {g:.2f} [{low:.2f}, {high:.2f}]")
+    return Outcome(
+        v.claim_verdict(low <= 1), f"exponent {g:.2f} [{low:.2f}, {high:.2f}]"
+    )
 
 
 def falls(t: Tables, column: str, where: str) -> pd.Series:
@@ -57,7 +59,9 @@ def noise(t: Tables, choice: str, column: str, more: str) -> Outcome:
     """Judge whether `more` of the two kinds has more of `column`, over data sets and shares of flipped labels."""
     rows = t["noise"].query("choice == @choice and rows == 'all' and noise_pct > 0")
     wide = rows.pivot(index=["dataset", "noise_pct"], columns="machine", values=column)
-    return more_often(wide[more], wide[{"ordinary": "posterior", "posterior": "ordinary"}[more]])
+    return more_often(
+        wide[more], wide[{"ordinary": "posterior", "posterior": "ordinary"}[more]]
+    )
 
 
 def path(t: Tables, system: str, source: str = "letter") -> pd.DataFrame:
@@ -68,7 +72,9 @@ def path(t: Tables, system: str, source: str = "letter") -> pd.DataFrame:
 def saved(t: Tables, other: str) -> Outcome:
     """Time saved over another system: it belongs to a machine, whatever it is."""
     seconds = t["table5"].set_index("system")["test_s"]
-    return Outcome(v.OTHER_MACHINE, f"{100 * (1 - seconds['btppsvm'] / seconds[other]):.1f}")
+    return Outcome(
+        v.OTHER_MACHINE, f"{100 * (1 - seconds['btppsvm'] / seconds[other]):.1f}"
+    )
 
 
 # fmt: off
@@ -83,7 +89,7 @@ wang.cells("wang-table1", place="Table 1", published="wang2011_table1", table="t
 for _n, _rule in RULES.items():
     _about = dict(place=f"Table {_n}", columns=_rule, where=f"table == {_n} and dataset != 'average'", **ABOUT)
     wang.cells(f"wang-table{_n}", table=f"table{_n}", **_about)
-    _fitted = lambda key, column, cells=FITTED[_n]: column in cells  # noqa: E731
+    _fitted = lambda key, column, cells=FITTED[_n]: column in cells
     wang.cells(f"wang-table{_n}", table=f"table{_n}_inferred", reading=INFERRED, fitted=_fitted, **_about)
 # an average of four accuracies wanders by about .2 points (95 %) by chance alone
 for _n, _rule in ((2, ("points", 0.2, 0.4)), (3, ("count",))):
@@ -120,7 +126,7 @@ says("noise-chosen", "Section 2", "With flipped labels posterior machines are mo
 # section 3
 def _eq3_root(t: Tables) -> pd.Series:
     part = t["layer_errors"].query("system == 'btppsvm'").groupby("dataset")["error_pct"]
-    total = lambda e: 1 - np.prod(1 - e / 100)  # noqa: E731
+    total = lambda e: 1 - np.prod(1 - e / 100)
     return part.apply(lambda e: total(np.sort(e)[::-1]) < total(np.sort(e)) - 1e-12)
 
 
@@ -151,7 +157,7 @@ for _id, _tree, _name, _length, _column in (
     ("cbts", "svm_cbts", "c-BTS", "log_{4/3}((n+3)/4)", "log43"),
     ("bt", "btppsvm", "BTPPSVM", "log2 n", "log2_n"),
 ):
-    _body = lambda t, tree=_tree, column=_column: (path(t, tree)["mean_path"] / path(t, tree)[column]).mean()  # noqa: E731
+    _body = lambda t, tree=_tree, column=_column: (path(t, tree)["mean_path"] / path(t, tree)[column]).mean()
     says(f"path-{_id}", "Sections 1, 3.2",
          f"{_name} asks {_length} machines on average (measured over that, mean over n).", _body,
          lambda t, body=_body, tree=f"{_name}, retrained": body(t, tree), published=1)
@@ -188,7 +194,7 @@ says("posterior-fewer-svs", "Section 4",
 says("fewest-svs", "Table 3", "BTPPSVM stores the fewest support vectors of the six on every set.",
      on("table3", lambda s: s.btppsvm < s.drop(columns="btppsvm").min(axis=1)))
 for _other, _name, _share in (("svm_oao", "ordinary", 60), ("ppsvm_oao", "posterior", 78)):
-    _body = lambda t, table="table3", other=_other: (lambda s: 100 * s.btppsvm / s[other])(by_set(t, table).mean())  # noqa: E731
+    _body = lambda t, table="table3", other=_other: (lambda s: 100 * s.btppsvm / s[other])(by_set(t, table).mean())
     says(f"svs-{_share}", "Section 4",
          f"BTPPSVM stores {_share} % of the support vectors of {_name} one-against-one (means).", _body,
          lambda t, body=_body: body(t, "table3_inferred"), published=_share)

@@ -1,4 +1,4 @@
-"""Drawings of decision graphs: layers downwards, the classes still possible beside each node, one row's way."""
+"""Drawings of decision graphs: layers downwards, and one row's way through them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,37 +8,78 @@ import numpy as np
 from ..graphs import DecisionGraph
 from . import RED
 
+UNDER = 1.35  # times the size of letters that a node's classes stand below it
 
-def draw(graph: DecisionGraph, ax, names: Iterable[Any] | None = None, code: np.ndarray | None = None,
-         path: np.ndarray | None = None, size: float = 9) -> None:  # fmt: skip
-    """Draw the whole graph, grown to its last node, in layers, and under each node the classes still possible.
 
-    Classes have `names`, or else their indices; the coding matrix `code` (machines, classes) names the two sides of
-    each node's machine; `path` holds the machine outputs of one row, whose way through the graph is drawn in colour.
+def draw(
+    graph: DecisionGraph,
+    ax,
+    names: Iterable[Any] | None = None,
+    code: np.ndarray | None = None,
+    path: np.ndarray | None = None,
+    size: float = 9,
+) -> None:
+    """Draw the whole graph, grown to its last node, in layers.
+
+    Under each node stand the classes still possible.
+
+    Parameters
+    ----------
+    names : iterable, optional
+        Of the classes; else their indices are shown.
+    code : ndarray of shape (machines, classes), optional
+        The coding matrix, which names the two sides of each node's machine.
+    path : ndarray of shape (machines,), optional
+        The machine outputs of one row, whose way through the graph is coloured.
+    size : float, optional
+        Of the letters, in points.
     """
-    names = [str(c) for c in (names if names is not None else range(graph.n_classes))]
-
-    def sides(t: int) -> str:
-        if code is None:
-            return f"machine {t}"
-        return " vs ".join(",".join(names[c] for c in np.flatnonzero(code[t] == side)) for side in (1, -1))
-
+    names = [str(c) for c in (range(graph.n_classes) if names is None else names)]
     place = layout(graph)
-    on_way = way(graph, path) if path is not None else []
-    edges(graph, ax, place, on_way)
+    met = [] if path is None else way(graph, path)
+    edges(graph, ax, place, met)
     for k in range(graph.n_nodes):
         leaf = graph.machine[k] < 0
-        box = dict(boxstyle="round" if leaf else "square", fc="#dbe9f6" if leaf else "white")
-        box |= dict(ec=RED, lw=1.6) if k in on_way else dict(ec="0.4", lw=0.8)
-        text = names[graph.label[k]] if leaf else sides(graph.machine[k])
-        ax.text(*place[k], text, ha="center", va="center", fontsize=size, zorder=3, bbox=box)
+        text = names[graph.label[k]] if leaf else _sides(graph.machine[k], code, names)
+        box = {"boxstyle": "square", "fc": "white", "ec": "0.4", "lw": 0.8}
+        if leaf:
+            box |= {"boxstyle": "round", "fc": "#dbe9f6"}
+        if k in met:
+            box |= {"ec": RED, "lw": 1.6}
+        centred = {"ha": "center", "va": "center", "fontsize": size, "zorder": 3}
+        ax.text(*place[k], text, bbox=box, **centred)
         if not leaf:
             left = " ".join(names[c] for c in np.flatnonzero(graph.possible[k]))
-            under = dict(xytext=(0, -1.35 * size), textcoords="offset points", ha="center", va="top")
-            white = dict(fc="white", ec="none", pad=0.4, alpha=0.85)
-            ax.annotate(left, place[k], fontsize=0.78 * size, color="0.35", zorder=3, bbox=white, **under)
+            _write_below(ax, place[k], left, size)
     ax.set_axis_off()
     ax.margins(0.08)
+
+
+def _sides(machine: int, code: np.ndarray | None, names: list[str]) -> str:
+    """What a machine tells apart, in words."""
+    if code is None:
+        return f"machine {machine}"
+    sides = []
+    for side in (1, -1):
+        classes = np.flatnonzero(code[machine] == side)
+        sides.append(",".join(names[c] for c in classes))
+    return " vs ".join(sides)
+
+
+def _write_below(ax, place: np.ndarray, text: str, size: float) -> None:
+    """Write the classes still possible below a node."""
+    ax.annotate(
+        text,
+        place,
+        xytext=(0, -UNDER * size),
+        textcoords="offset points",
+        ha="center",
+        va="top",
+        fontsize=0.78 * size,
+        color="0.35",
+        zorder=3,
+        bbox={"fc": "white", "ec": "none", "pad": 0.4, "alpha": 0.85},
+    )
 
 
 def edges(graph: DecisionGraph, ax, place: np.ndarray, met: list[int]) -> None:
@@ -46,20 +87,30 @@ def edges(graph: DecisionGraph, ax, place: np.ndarray, met: list[int]) -> None:
     taken = set(zip(met, met[1:], strict=False))
     for k in np.flatnonzero(graph.machine >= 0).tolist():
         for child in (int(graph.left[k]), int(graph.right[k])):
-            look = dict(color=RED, lw=2.4) if (k, child) in taken else dict(color="0.75", lw=0.9)
+            look = {"color": "0.75", "lw": 0.9}
+            if (k, child) in taken:
+                look = {"color": RED, "lw": 2.4}
             ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
 
 
 def way(graph: DecisionGraph, f: np.ndarray) -> list[int]:
     """The nodes that a row with machine outputs f meets, root and leaf included."""
-    return [0, *(int(children[0]) for *_, children in graph.steps(1, lambda rows, machines: f[machines]))]
+    met = [0]
+    for *_, children in graph.steps(1, lambda rows, machines: f[machines]):
+        met.append(int(children[0]))
+    return met
 
 
 def layout(graph: DecisionGraph) -> np.ndarray:
-    """Place (x, y) of each node: layers downwards; within a layer, nodes in the order their parents ask for."""
+    """Place each node: (nodes, 2), layers downwards.
+
+    Within a layer, nodes stand in the order their parents ask for.
+    """
     depth = graph.depth()
-    place, wish = np.zeros((graph.n_nodes, 2)), np.zeros(graph.n_nodes)
-    last, full = depth.max(), graph.n_nodes == 2 ** (depth.max() + 1) - 1
+    last = int(depth.max())
+    full = graph.n_nodes == 2 ** (last + 1) - 1  # a full binary tree spreads its layers
+    place = np.zeros((graph.n_nodes, 2))
+    wish = np.zeros(graph.n_nodes)  # where parents want a node, 0 for nowhere yet
     for layer in range(last + 1):
         nodes = np.flatnonzero(depth == layer)
         nodes = nodes[np.argsort(wish[nodes], kind="stable")]
@@ -67,7 +118,9 @@ def layout(graph: DecisionGraph) -> np.ndarray:
         for rank, k in enumerate(nodes):
             x = (rank - (len(nodes) - 1) / 2) * width
             place[k] = x, -layer
-            if graph.machine[k] >= 0:
-                for child, side in ((graph.left[k], -0.5), (graph.right[k], 0.5)):
-                    wish[child] = x + side if wish[child] == 0 else (wish[child] + x + side) / 2
+            if graph.machine[k] < 0:
+                continue
+            for child, side in ((graph.left[k], -0.5), (graph.right[k], 0.5)):
+                asked = wish[child]
+                wish[child] = x + side if asked == 0 else (asked + x + side) / 2
     return place

@@ -1,5 +1,7 @@
 """Systems by accuracy and cost."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from matplotlib.text import Text
@@ -7,72 +9,189 @@ from matplotlib.text import Text
 from ..statistics import front
 from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
-COLOURS = {"rest": GREY, "pairs": ORANGE, "DAG": BLUE, "tree": GREEN, "DCSVM": RED, "codes": PINK, "direct": SKY,
-           "peer": "black", "conformal": "#222222"}  # fmt: skip
+COLOURS = {
+    "rest": GREY,
+    "pairs": ORANGE,
+    "DAG": BLUE,
+    "tree": GREEN,
+    "DCSVM": RED,
+    "codes": PINK,
+    "direct": SKY,
+    "peer": "black",
+    "filtered": "#222222",
+}
 MARKERS = dict(zip(COLOURS, "svo^DPX+*", strict=True))
-
-
+# a table recorded before version 3 has it
+COLOURS["conformal"] = COLOURS["filtered"]
+MARKERS["conformal"] = MARKERS["filtered"]
 NAMES = {  # what systems are called in figures; others are called by their key
-    "1-v-r": "one-vs-rest", "max-wins": "Max Wins", "and-gate": "AND gate", "dagsvm": "DAG", "adaptive": "adaptive DAG",
-    "conformal": "conformal DAG", "conformal ranges": "ranges alone",
-    "bts": "BTS", "c-bts": "c-BTS", "btppsvm": "BTPPSVM", "dcsvm 0%": "DCSVM 0%", "dcsvm 2%": "DCSVM 2%",
-    "dcsvm 5%": "DCSVM 5%", "posterior ovo": "posterior 1-v-1", "posterior ovr": "posterior 1-v-r",
-    "ecoc dense": "ECOC dense", "ecoc sparse": "ECOC sparse", "crammer-singer": "Crammer-Singer",
-    "weston-watkins": "Weston-Watkins", "libsvm": "LIBSVM",
-} | {f"ta type {k}": f"T-A type {k}" for k in range(1, 5)}  # fmt: skip
-AXES = {"kernel_evaluations": "kernel evaluations a row", "binary_decisions": "decisions a row",
-        "size_kparameters": "size (thousand parameters)", "train_s": "seconds to train"}  # fmt: skip
+    "1-v-r": "one-vs-rest",
+    "max-wins": "Max Wins",
+    "and-gate": "AND gate",
+    "dagsvm": "DAG",
+    "adaptive": "adaptive DAG",
+    "conformal": "conformal DAG",
+    "filtered": "filtered DAG",
+    "filtered dcsvm": "filtered DCSVM",
+    "bts": "BTS",
+    "c-bts": "c-BTS",
+    "btppsvm": "BTPPSVM",
+    "dcsvm 0%": "DCSVM 0%",
+    "dcsvm 2%": "DCSVM 2%",
+    "dcsvm 5%": "DCSVM 5%",
+    "posterior ovo": "posterior 1-v-1",
+    "posterior ovr": "posterior 1-v-r",
+    "ecoc dense": "ECOC dense",
+    "ecoc sparse": "ECOC sparse",
+    "crammer-singer": "Crammer-Singer",
+    "weston-watkins": "Weston-Watkins",
+    "libsvm": "LIBSVM",
+    "ta type 1": "T-A type 1",
+    "ta type 2": "T-A type 2",
+    "ta type 3": "T-A type 3",
+    "ta type 4": "T-A type 4",
+}
+AXES = {
+    "kernel_evaluations": "kernel evaluations a row",
+    "binary_decisions": "decisions a row",
+    "size_kparameters": "size (thousand parameters)",
+    "train_s": "seconds to train",
+}
+TURNS = 24  # directions in which a text is tried around its point
+REACHES = (7, 13, 20, 28, 38, 50)  # and distances, in points
+LED = 13  # points from which on a thin line leads to a text
+ROUNDS = 3  # times that each text looks for a place: again, once the others have one
 
 
-def cloud(ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, size: float = 7) -> None:
-    """Draw systems by cost and accuracy, the Pareto front as steps; name all, or those on the front."""
+def cloud(
+    ax, table: pd.DataFrame, cost: str, height: str, every: bool = True, size: float = 7
+) -> None:
+    """Draw systems by cost and accuracy, the Pareto front as steps.
+
+    All are named, or those on the front; `size` is that of the names.
+    """
     for family, t in table.groupby("family", sort=False):
-        ms = 9 if family == "conformal" else 6
-        ax.plot(t[cost], t[height], MARKERS[family], color=COLOURS[family], ms=ms, label=family, alpha=0.85)
+        ax.plot(
+            t[cost],
+            t[height],
+            MARKERS[family],
+            color=COLOURS[family],
+            ms=9 if family == "filtered" else 6,
+            label=family,
+            alpha=0.85,
+        )
     best = front(table[height], table[cost]) & (table["family"] != "peer")
     line = table[best].sort_values(cost)
-    ax.plot(line[cost], line[height], color="0.75", lw=1, zorder=0, drawstyle="steps-post")
+    steps = {"color": "0.75", "lw": 1, "zorder": 0, "drawstyle": "steps-post"}
+    ax.plot(line[cost], line[height], **steps)
     ax.set(xlabel=AXES[cost], ylabel="accuracy (%)")
     named = table if every else table[best]
-    ax.figure.draw_without_rendering()  # settles the layout, which the labels' places depend on
-    label(ax, table[[cost, height]].to_numpy(), named[[cost, height]].to_numpy(), named["system"].replace(NAMES), size)
+    # settles the layout, which the labels' places depend on
+    ax.figure.draw_without_rendering()
+    texts = named["system"].replace(NAMES)
+    points = table[[cost, height]].to_numpy()
+    label(ax, points, named[[cost, height]].to_numpy(), texts, size)
+
+
+def _directions() -> np.ndarray:
+    """Unit vectors all around: (TURNS, 2)."""
+    turn = 2 * np.pi * np.arange(TURNS) / TURNS
+    return np.column_stack([np.cos(turn), np.sin(turn)])
+
+
+def _notes(ax, at: np.ndarray, texts, size: float) -> list:
+    """Write each text on its place, with a thin line to it."""
+    thin = {"arrowstyle": "-", "color": "0.6", "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
+    look = {"fontsize": size, "ha": "center", "va": "center", "arrowprops": thin}
+    return [
+        ax.annotate(text, place, (0, 0), textcoords="offset points", **look)
+        for place, text in zip(at, texts, strict=True)
+    ]
 
 
 def label(ax, points: np.ndarray, at: np.ndarray, texts, size: float = 7) -> None:
     """Write each text near its place, where it covers fewest points and other texts.
 
-    A thin line leads to a text that is far away, or nearer to another point.
+    A thin line leads to a text that is far away, or nearer to another point. `points`
+    and `at` are (n, 2), in the units of the axes.
     """
     unit = ax.figure.dpi / 72
-    spread, places = ax.transData.transform(points), ax.transData.transform(at)
-    marks = np.hstack([spread - 4 * unit, spread + 4 * unit])
-    thin = dict(arrowstyle="-", color="0.6", lw=0.6, shrinkA=0, shrinkB=3)
-    notes = [ax.annotate(text, place, (0, 0), textcoords="offset points", fontsize=size, ha="center", va="center",
-                         arrowprops=thin) for place, text in zip(at, texts, strict=True)]  # fmt: skip
-    extents = [Text.get_window_extent(note) for note in notes]
-    half = np.array([(box.width + 2 * unit, box.height) for box in extents]).reshape(-1, 2) / 2
-    turn = 2 * np.pi * np.arange(24) / 24
-    reach = np.repeat([7, 13, 20, 28, 38, 50], len(turn))
-    ways = np.tile(np.column_stack([np.cos(turn), np.sin(turn)]), (6, 1))
+    notes = _notes(ax, at, texts, size)
+    extents = map(Text.get_window_extent, notes)
+    sizes = [(box.width + 2 * unit, box.height) for box in extents]
+    half = np.array(sizes).reshape(-1, 2) / 2
+    room = _Room(
+        spread=ax.transData.transform(points),
+        low=ax.bbox.min,
+        high=ax.bbox.max,
+        unit=unit,
+        reach=np.repeat(REACHES, TURNS),
+        ways=np.tile(_directions(), (len(REACHES), 1)),
+    )
+    places = ax.transData.transform(at)
     boxes = np.full((len(notes), 4), np.nan)
-    for k in [*range(len(notes))] * 3:  # again, once the others have a place
-        centre = places[k] + ways * (unit * reach[:, None] + half[k])
-        spots = np.hstack([centre - half[k], centre + half[k]])
-        out = np.maximum(spots[:, 2:] - ax.bbox.max, 0) + np.maximum(ax.bbox.min - spots[:, :2], 0)
-        others, lead = np.delete(boxes, k, axis=0), places[k] + ways * (0.6 * unit * reach[:, None])
+    for k in [*range(len(notes))] * ROUNDS:
+        others = np.delete(boxes, k, axis=0)
+        centre, boxes[k], led = room.best(places[k], half[k], others)
+        notes[k].set_position((centre - places[k]) / unit)
+        notes[k].arrow_patch.set_visible(led)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Where texts may stand: all in pixels.
+
+    Attributes
+    ----------
+    spread : (points, 2), what texts should not cover.
+    low, high : corners of the axes.
+    unit : pixels of a point of type.
+    reach, ways : (spots,) and (spots, 2), the distances, in points of type, and
+        directions that are tried.
+    """
+
+    spread: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    unit: float
+    reach: np.ndarray
+    ways: np.ndarray
+
+    def best(self, place: np.ndarray, half: np.ndarray, others: np.ndarray) -> tuple:
+        """(centre, box, whether a line leads there) of a text of half that size.
+
+        `others` are the boxes of other texts, NaN where one has no place yet.
+        """
+        unit = self.unit
+        centre = place + self.ways * (unit * self.reach[:, None] + half)
+        spots = np.hstack([centre - half, centre + half])  # left, bottom, right, top
+        lead = place + self.ways * (0.6 * unit * self.reach[:, None])
         crossed = covered(np.hstack([lead - 3 * unit, lead + 3 * unit]), others)
-        cost = covered(spots, marks) + 2 * covered(spots, others) + 5 * crossed + 20 * out.sum(axis=1)
-        beside = np.maximum(spots[:, None, :2] - spread, spread - spots[:, None, 2:])
-        gap, own = np.linalg.norm(np.maximum(beside, 0), axis=2), np.isclose(spread, places[k]).all(axis=1)
-        astray = gap[:, ~own].min(axis=1, initial=np.inf) < gap[:, own].min(axis=1)
-        best = np.argmin(cost + unit**2 * (0.8 * reach - 2 * ways[:, 0] + 30 * astray))
-        boxes[k] = spots[best]
-        notes[k].set_position((centre[best] - places[k]) / unit)
-        notes[k].arrow_patch.set_visible(reach[best] > 13 or astray[best])
+        marks = np.hstack([self.spread - 4 * unit, self.spread + 4 * unit])
+        above = np.maximum(spots[:, 2:] - self.high, 0)
+        below = np.maximum(self.low - spots[:, :2], 0)
+        cost = covered(spots, marks) + 2 * covered(spots, others) + 5 * crossed
+        cost += 20 * (above + below).sum(axis=1)
+        astray = self._astray(spots, place)
+        cost += unit**2 * (0.8 * self.reach - 2 * self.ways[:, 0] + 30 * astray)
+        k = int(np.argmin(cost))
+        return centre[k], spots[k], bool(self.reach[k] > LED or astray[k])
+
+    def _astray(self, spots: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Whether each spot is nearer to another point than to its own."""
+        left = spots[:, None, :2] - self.spread
+        right = self.spread - spots[:, None, 2:]
+        gap = np.linalg.norm(np.maximum(np.maximum(left, right), 0), axis=2)
+        own = np.isclose(self.spread, place).all(axis=1)
+        nearest_other = gap[:, ~own].min(axis=1, initial=np.inf)
+        return nearest_other < gap[:, own].min(axis=1)
 
 
 def covered(spots: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Area of each spot (left, bottom, right, top) that boxes cover; a box of NaN covers nothing."""
+    """Area of each spot that boxes cover; a box of NaN covers nothing.
+
+    Both are (n, 4): left, bottom, right, top.
+    """
     low = np.fmax(spots[:, None, :2], boxes[:, :2])
     high = np.fmin(spots[:, None, 2:], boxes[:, 2:])
     shared = np.maximum(high - low, 0).prod(axis=2)

@@ -1,1 +1,3 @@
-"""What the papers said beside what was measured: verdicts, claims, scorecard, record, tables."""
+"""What the papers said beside what was measured: verdicts, claims, scorecard, record,
+tables.
+"""

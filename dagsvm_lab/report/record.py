@@ -1,12 +1,21 @@
-"""Where a notebook's tables, figures and provenance go, and how they get there whole.
+"""Which run a page shows, and where a notebook's tables, figures and provenance go.
 
-    run = Record("01_platt2000", out_dir=out_dir, profile=profile, seed=seed)
-    run.table("table1", df)        # <out_dir>/01_platt2000/table1.csv
-    run.figure("pareto", fig)      # .svg and .png beside it
-    run.close(["letter"])          # run.json: what produced them
-    run.provenance()               # the same, as the notebook's last table
+    run = Record("01_platt2000", paper=platt, out_dir=out_dir, profile=profile,
+    seed=seed) run.heading()                                       # which run this page
+    shows df = run.table("table1", fresh, keys=["dataset"])   # the table that it shows
+    run.figure("pareto", fig)                           # .svg and .png beside it
+    run.close(["letter"])                               # run.json: what produced them
+    run.provenance()                                    # the same, as the last table
 
-Every file is written under a temporary name and renamed: a run that is killed leaves the old file or the new one.
+The rule stands here and nowhere else. With default parameters (profile quick, seed 0,
+every other one None; n_jobs and out_dir do not count) a page shows the record: the
+tables that the last full run left in figures/, with figures, prose and verdicts that
+are computed from them, and a line on what this quick run just found. With any other
+parameter it shows the reader's own run in all four, and from a changed cell on
+(edits.py).
+
+Every file is written under a temporary name and renamed: a run that is killed leaves
+the old file or the new one.
 """
 
 import json
@@ -15,10 +24,10 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,170 +37,501 @@ from tqdm import tqdm
 
 from ..datasets.cards import card_of
 from ..files import checkout, code_digest, write_atomically, write_json
-from .claims import Tables, papers
+from .agreement import agreement
+from .claims import Paper, Tables, papers
+from .edits import Edits
+from .pictures import display_figure, paragraph, png
+from .prose import Sentence, listed, said
 from .tables import matrix, show
+from .verdicts import NOT_IN_RUN
 
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
 PROFILES = ("quick", "full")
-SHOWN = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
-HEADS = {"statement": "claim", "place": "place", "published": "published", "measured": "measured",
-         "verdict": "as written", "inferred": "measured, inferred", "inferred_verdict": "as inferred"}  # fmt: skip
+DEFAULTS = {"profile": "quick", "seed": 0}  # of every notebook; other defaults are None
+NOT_COUNTED = ("n_jobs", "out_dir")  # parameters that decide no number
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
+HEADS = {
+    "statement": "claim",
+    "place": "place",
+    "published": "published",
+    "measured": "measured",
+    "verdict": "as written",
+    "inferred": "measured, inferred",
+    "inferred_verdict": "as inferred",
+    "remarks": "remarks",
+}
+OF_THE_RECORD = {
+    "measured": "recorded",
+    "verdict": "recorded, as written",
+    "inferred": "recorded, inferred",
+    "inferred_verdict": "recorded, as inferred",
+}
 
 
 class Record:
-    """The folder one notebook run writes to, with the record of what produced it."""
+    """One run of a notebook: the folder it writes to, and which run its page shows.
 
-    def __init__(self, key: str, *, out_dir: str | Path = "runs", profile: str = "quick", seed: int = 0, **parameters):
+    Parameters
+    ----------
+    key : str
+        How the notebook's name begins, and the name of its folder.
+    paper : Paper, optional
+        The paper whose claims the notebook decides.
+    out_dir : path, optional
+        Where the folder is, relative to the project; "figures" makes the run the
+        record.
+    profile : {"quick", "full"}, optional
+        How much is computed.
+    seed : int, optional
+        Of every random choice.
+    **parameters
+        The notebook's other parameters, all of them; each has None as its default.
+
+    Attributes
+    ----------
+    shows_record : bool
+        Whether this page shows the recorded full run; else it shows this run.
+    tables : Tables
+        The tables that this page shows, by name.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        paper: Paper | None = None,
+        out_dir: str | Path = "runs",
+        profile: str = "quick",
+        seed: int = 0,
+        **parameters,
+    ):
         if profile not in PROFILES:
-            raise ValueError(f"profile must be one of {', '.join(PROFILES)}, not {profile!r}")
+            raise ValueError(
+                f"profile must be one of {', '.join(PROFILES)}, not {profile!r}"
+            )
         _refuse_unknown_parameters()
         root = checkout() or Path.cwd()
         self.key = key
         self.folder = root / out_dir / key
         self.committed = root / "figures" / key
         self.parameters = {"profile": profile, "seed": seed, **parameters}
+        self.written: set[str] = set()  # tables of this run
+        self.outdated: set[str] = set()  # those whose record has other columns
+        self.agreements: dict[str, str] = {}  # and how they agree with the record
         self.datasets: dict[str, str] = {}
         self.seconds = 0.0
         self.loops: dict[str, float] = {}
+        self._paper = paper
         self._start = time.perf_counter()
+        changed = self._changed()
+        if self.folder == self.committed and changed != {"profile": "full"}:
+            raise ValueError(
+                "figures/ holds the full run with default parameters: give out_dir "
+                "another folder, or profile full and nothing else"
+            )
+        self.shows_record = not changed and (self.committed / "run.json").is_file()
+        committed = sorted((root / "notebooks").glob(f"{key}*.ipynb"))
+        self._edits = Edits(committed[0] if committed else None)
 
-    def table(self, name: str, df):
-        """`df` itself, written to <name>.csv (its index too, where the index has a name)."""
-        index = any(level is not None for level in df.index.names)
-        write_atomically(self.folder / f"{name}.csv", lambda part: df.to_csv(part, index=index))
-        return df
+    def _changed(self) -> dict:
+        """The parameters that are not the defaults and decide numbers."""
+        return {
+            name: value
+            for name, value in self.parameters.items()
+            if name not in NOT_COUNTED and value != DEFAULTS.get(name)
+        }
+
+    @property
+    def full(self) -> bool:
+        """Whether this run computes everything."""
+        return self.parameters["profile"] == "full"
+
+    @property
+    def paper(self) -> Paper:
+        """The paper whose claims this notebook decides."""
+        return self._paper or papers()[self.key]
+
+    @property
+    def tables(self) -> Tables:
+        """The tables that this page shows: the record's, or what this run wrote."""
+        if self.shows_record:
+            return Tables(self.committed, self.folder, outdated=self.outdated)
+        return Tables(self.folder, only=self.written)
+
+    def recorded(self, name: str) -> pd.DataFrame | None:
+        """The recorded table, or None: for what a page says of the record by name."""
+        return Tables(self.committed).get(name)
+
+    def heading(self) -> None:
+        """Display which run this page shows, and what stands beside it."""
+        if self.shows_record:
+            text = (
+                f"**This page shows the recorded full run** {self._record_is()}: its "
+                "tables and figures, and words and verdicts computed from them. What "
+                "the run that made this page found itself (quick profile, smaller "
+                "samples) is said in a line under each table."
+            )
+        else:
+            text = f"**This page shows this run**: {_told(self.parameters)}."
+            recorded = (self.committed / "run.json").is_file()
+            if recorded and self.folder != self.committed:
+                text += (
+                    " Tables, figures, words and verdicts are its own. What is called "
+                    f"*recorded* is the project's full run {self._record_is()}."
+                )
+        paragraph(text)
+
+    def _record_is(self) -> str:
+        """Date and version of the recorded run, as far as run.json says them."""
+        about = _read(self.committed / "run.json")
+        made = version_of(about)
+        return f"of {about['date']}, {made}" if "date" in about else f"with {made}"
+
+    def table(
+        self,
+        name: str,
+        fresh: pd.DataFrame | None,
+        keys: Sequence[str] | None = None,
+        *,
+        rules: Mapping[str, tuple] | None = None,
+        precision: int | Mapping[str, int] | None = None,
+        caption: str | None = None,
+        line: bool = True,
+        note: str = "",
+    ):
+        """Write <name>.csv, and return the table that this page shows.
+
+        Where the page shows the record, that is the recorded table, if there is one of
+        the same columns; else `fresh`. Both are returned as they are read back from
+        CSV, with the index that `fresh` has where that is named.
+
+        Parameters
+        ----------
+        name : str
+            Of the file.
+        fresh : DataFrame or None
+            What this run found; None where it does not compute the table at all: then
+            the record is returned, or `NotRecordedError` raised where this run is
+            shown.
+        keys : sequence of str
+            Columns (or levels of the index) that tell rows apart; () for their order.
+        rules : mapping, optional
+            How columns are compared with the record's, where their name and type do not
+            say it: `agreement.agreement`.
+        precision, caption : optional
+            If a precision is given, the table is displayed, as by `show`.
+        line : bool, optional
+            Whether to display how this run agrees with the record; `agreement(name)`
+            displays it elsewhere.
+        note : str, optional
+            Why cells may differ, for the line.
+        """
+        if fresh is not None:
+            index = any(level is not None for level in fresh.index.names)
+            write_atomically(
+                self.folder / f"{name}.csv",
+                lambda part: fresh.to_csv(part, index=index),
+            )
+            self.written.add(name)
+        self._heed_edits()
+        if keys is None:  # notebooks that have not moved yet
+            return fresh
+        levels = [] if fresh is None else [n for n in fresh.index.names if n]
+        self.agreements[name] = self._agreement(name, keys, rules, note)
+        shown = self.tables[name]
+        if levels:
+            shown = shown.set_index(levels)
+        if precision is not None:
+            show(shown, precision, caption)
+        if line:
+            self.agreement(name)
+        return shown
+
+    def _heed_edits(self) -> None:
+        """Show the reader's own run from the first changed cell on, and say so."""
+        if self.shows_record and self._edits:
+            self.shows_record = False
+            paragraph(
+                "**From here on this page shows this run**: a cell was changed. What "
+                f"is called *recorded* is the full run {self._record_is()}."
+            )
+
+    def _agreement(self, name: str, keys, rules, note: str) -> str:
+        """Say how this run's table agrees with the record; "" where there is none."""
+        recorded = self.recorded(name)
+        if recorded is None or self.folder == self.committed:
+            return ""
+        run = "this quick run" if self.shows_record else "this run"
+        if name not in self.written:
+            return f"{name}: {run} does not compute it"
+        fresh = Tables(self.folder).get(name)
+        if set(fresh) != set(recorded):
+            self.outdated.add(name)
+            return f"{name}: of {run}, as the record has other columns"
+        found = agreement(fresh, recorded, keys, rules)
+        return f"{name}, {run}: {found}{f' ({note})' if note else ''}"
+
+    def agreement(self, *names: str) -> None:
+        """Display a line on how this run's tables agree with the record."""
+        lines = [self.agreements[name] for name in names if self.agreements.get(name)]
+        if lines:
+            paragraph(f"*{'; '.join(lines)}.*")
+
+    def say(self, *sentences: Sentence) -> None:
+        """Display a paragraph of sentences: texts, or functions of `tables` that return
+        one. A sentence that asks for a table or set that this page does not show is
+        left out.
+        """
+        paragraph(" ".join(said(self.tables, *sentences)))
 
     def figure(self, name: str, fig, alt: str = "") -> None:
-        """Write `fig` to <name>.svg and <name>.png and display it; `alt` says in words what it shows."""
+        """Write `fig` to <name>.svg and <name>.png and display it; `alt` says in words
+        what it shows.
+        """
         from matplotlib import rc_context
 
         look = {"dpi": 150, "bbox_inches": "tight", "metadata": {"Date": None}}
         with rc_context({"svg.hashsalt": self.key}):
-            write_atomically(self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look))
-        write_atomically(self.folder / f"{name}.png", lambda part: part.write_bytes(_png(fig, 150)))
-        _display(fig, alt or name)
+            write_atomically(
+                self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
+            )
+        write_atomically(
+            self.folder / f"{name}.png", lambda part: part.write_bytes(png(fig, 150))
+        )
+        display_figure(fig, alt or name)
 
     def data(self, name: str, content: object) -> None:
         """Write `content` to <name>.json, for the pages of the reader's edition."""
         write_json(self.folder / f"{name}.json", content, indent=None)
 
-    def progress(self, items: Iterable, what: str = "", total: int | None = None) -> Iterable:
-        """Go through `items` with a line that says how far, cleared at the end; silent in batches and tests.
+    def progress(
+        self, items: Iterable, what: str = "", total: int | None = None
+    ) -> Iterable:
+        """Go through `items` with a line that says how far, cleared at the end; silent
+        in batches and tests.
 
         run.json keeps the seconds under `what`, for `expected`.
         """
         start = time.perf_counter()
-        yield from tqdm(items, desc=what, total=total, leave=False, file=sys.stdout, disable=QUIET in os.environ)
-        self.loops[what] = self.loops.get(what, 0) + round(time.perf_counter() - start, 1)
+        yield from tqdm(
+            items,
+            desc=what,
+            total=total,
+            leave=False,
+            file=sys.stdout,
+            disable=QUIET in os.environ,
+        )
+        self.loops[what] = self.loops.get(what, 0) + round(
+            time.perf_counter() - start, 1
+        )
 
     def map(self, function: Callable, cases: Iterable[tuple], what: str) -> list:
-        """Compute `function(*case)` for all cases on n_jobs processes, as the notebook says, with `progress`."""
+        """Compute `function(*case)` for all cases on n_jobs processes, as the notebook
+        says, with `progress`.
+        """
         cases = list(cases)
-        parallel = Parallel(self.parameters.get("n_jobs", 1), batch_size=1, return_as="generator")
-        return list(self.progress(parallel(delayed(function)(*case) for case in cases), what, len(cases)))
+        parallel = Parallel(
+            self.parameters.get("n_jobs", 1), batch_size=1, return_as="generator"
+        )
+        return list(
+            self.progress(
+                parallel(delayed(function)(*case) for case in cases), what, len(cases)
+            )
+        )
 
     def expected(self, *loops: str):
-        """Markdown that says how long these loops took in the recorded run and when last run here, if over a second."""
+        """Markdown that says how long these loops took in the recorded run and when
+        last run here, if over a second.
+        """
         from IPython.display import Markdown
 
-        said = []
-        for folder, run in {self.committed: "the recorded run", self.folder: "the last run here"}.items():
+        folders = {"the recorded run": self.committed, "the last run here": self.folder}
+        told = []
+        for run, folder in folders.items():
             with suppress(OSError, KeyError):
-                about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-                times = [f"{what} {s:.0f} s" for what, s in about["loops"].items() if what in loops and s >= 1]
-                said += [f"{', '.join(times)} in {run} ({about['parameters']['profile']} profile)"] if times else []
-        return Markdown(f"*The next cell took: {'; '.join(said)}.*" if said else "")
-
-    def recorded(self, name: str):
-        """The committed table figures/<key>/<name>.csv as a DataFrame, or None where there is none."""
-        return Tables(self.committed).get(name)
-
-    tables = property(lambda self: Tables(self.committed, self.folder), doc="Tables recorded; else this run's.")
-    paper = property(lambda self: papers()[self.key], doc="The paper whose claims this notebook decides.")
+                about = _read(folder / "run.json")
+                seconds = {name: about["loops"].get(name, 0) for name in loops}
+                times = [f"{name} {s:.0f} s" for name, s in seconds.items() if s >= 1]
+                profile = about["parameters"]["profile"]
+                if times:
+                    told.append(f"{', '.join(times)} in {run} ({profile} profile)")
+        return Markdown(f"*The next cell took: {'; '.join(told)}.*" if told else "")
 
     def claims(self, *ids: str) -> None:
-        """Show these claims of the paper: its words, the number, and the verdict in either reading."""
+        """Show these claims of the paper: its words, the number, and the verdict in
+        either reading; in a reader's run beside the recorded ones."""
         rows = pd.DataFrame([self.paper.claims[id].row(self.tables) for id in ids])
         table = rows.rename(columns=HEADS)[list(HEADS.values())]
-        show(table.loc[:, (table != "").any() | table.columns.isin(["claim", "as written"])])
+        if not self.shows_record and self.folder != self.committed:
+            record = Tables(self.committed)
+            beside = pd.DataFrame([self.paper.claims[id].row(record) for id in ids])
+            beside = beside.rename(columns=OF_THE_RECORD)[list(OF_THE_RECORD.values())]
+            known = rows["verdict"] != NOT_IN_RUN
+            table = table.join(beside.where(known, ""))
+        kept = (table != "").any() | table.columns.isin(["claim", "as written"])
+        show(table.loc[:, kept])
 
     def cells(self, id: str, layout: str = "long", reading: str | None = None) -> None:
-        """Show a published table beside recorded and fresh; "matrix" has a row a first key, "rows" a row a key."""
-        specs = [c for c in self.paper.tables if c.id == id and reading in (None, c.reading)]
+        """Show a published table beside the measured one.
+
+        "long" has a row a cell, "matrix" a row a first key, "rows" a row a key. In a
+        reader's run, cells that it does not have are left out, and the recorded numbers
+        stand beside the others ("long").
+        """
+        specs = [c for c in self.paper.tables if c.id == id]
+        specs = [c for c in specs if reading in (None, c.reading)]
         if not specs:
             raise KeyError(f"{self.key} has no table of cells {id!r}")
         for spec in specs:
-            caption, recorded = f"{spec.place}, {spec.reading}", self.tables.get(spec.table)
-            if layout == "long":
-                judged = spec.texts(recorded).rename(columns={"measured": "recorded"})
-                fresh = spec.texts(Tables(self.folder).get(spec.table))
-                judged.insert(len(judged.columns) - 1, "fresh", fresh["measured"])
-                show(judged, caption=caption)
-            else:
-                index = spec.keys[:1] if layout == "matrix" else spec.keys
-                show(matrix(spec.against(recorded), index, spec.digits), caption=f"{caption}: measured (published)")
+            self._cells(spec, layout)
+
+    def _cells(self, spec, layout: str) -> None:
+        """Show one published table in one reading."""
+        caption = f"{spec.place}, {spec.reading}"
+        mine = self.tables.get(spec.table)
+        judged = spec.against(mine)
+        there = judged["measured"].notna()
+        if not self.shows_record:
+            judged = judged[there]
+            if not there.all():
+                caption += f" ({(~there).sum()} of {len(there)} cells {NOT_IN_RUN})"
+        if not len(judged):
+            paragraph(f"*{caption}.*")
+        elif layout == "long":
+            texts = spec.texts(mine).loc[judged.index]
+            if self.shows_record:
+                texts = texts.rename(columns={"measured": "recorded"})
+            elif self.folder != self.committed:
+                record = spec.texts(Tables(self.committed).get(spec.table))
+                texts["recorded"] = record["measured"].loc[judged.index]
+            show(texts, caption=caption)
+        else:
+            index = spec.keys[:1] if layout == "matrix" else spec.keys
+            show(
+                matrix(judged, index, spec.digits),
+                caption=f"{caption}: measured (published)",
+            )
 
     def summary(self) -> None:
-        """Show what came of the paper: this notebook's rows of the scorecard, counted and drawn."""
+        """Show what came of the paper: this notebook's rows of the scorecard, counted
+        and drawn. A reader's run has none before its first table."""
         from .scorecard import draw, judged, tally
 
+        if not self.shows_record and not self.written:
+            paragraph("*The verdicts of this run are counted at its end.*")
+            return
         counts = tally(judged(self.paper, self.tables))
-        show(counts.drop(columns="paper"))
-        _display(draw(counts), "Verdicts on the paper's statements and table cells, as counted in the table above")
+        whose = "recorded run" if self.shows_record else "this run"
+        show(counts.drop(columns="paper"), caption=f"verdicts, {whose}")
+        display_figure(
+            draw(counts),
+            "Verdicts on the paper's statements and table cells, as counted above",
+        )
 
     def close(self, datasets: Iterable = ()) -> None:
-        """Write run.json: parameters, versions, seconds, and a digest of code and data."""
-        cards = [card_of(data) if isinstance(data, str) else data.card for data in datasets]
-        self.datasets = {card.name: card.sha256 or " ".join(card.originals.values()) for card in cards}
+        """Write run.json: date, parameters, versions, seconds, and a digest of code and
+        data; and verdicts.csv, of the paper by this run's own tables. A reader's run
+        shows its verdicts, counted."""
+        cards = [
+            card_of(data) if isinstance(data, str) else data.card for data in datasets
+        ]
+        self.datasets = {
+            card.name: card.sha256 or " ".join(card.originals.values())
+            for card in cards
+        }
         self.seconds = round(time.perf_counter() - self._start, 1)
-        about = {"key": self.key, "parameters": self.parameters, "seconds": self.seconds, "loops": self.loops}
-        about |= {"versions": versions(), "code": code_digest(), "data": self.datasets}
+        about = {
+            "key": self.key,
+            "date": datetime.now(UTC).date().isoformat(),
+            "parameters": self.parameters,
+            "seconds": self.seconds,
+            "loops": self.loops,
+            "versions": versions(),
+            "code": code_digest(),
+            "data": self.datasets,
+        }
         write_json(self.folder / "run.json", about)
+        if self._paper is None or self.folder == self.committed:
+            return
+        from .scorecard import judged
 
-    def provenance(self):
-        """A two-column DataFrame for a notebook's last cell: versions, seconds, data digests."""
-        rows = {**self.parameters, "seconds": self.seconds, **versions()}
-        rows |= {f"data: {name}": digest[:12] for name, digest in self.datasets.items()}
-        return pd.DataFrame({"what": list(rows), "value": [str(v) for v in rows.values()]})
+        own = judged(self.paper, Tables(self.folder, only=self.written))
+        write_atomically(
+            self.folder / "verdicts.csv", lambda part: own.to_csv(part, index=False)
+        )
+        if not self.shows_record:
+            self.summary()
+
+    def provenance(self) -> pd.DataFrame:
+        """Return what produced the tables that this page shows, for its last cell."""
+        if self.shows_record:
+            about = _read(self.committed / "run.json")
+        else:
+            about = {
+                "parameters": self.parameters,
+                "seconds": self.seconds,
+                "versions": versions(),
+                "data": self.datasets,
+            }
+        rows = {"date": about["date"]} if "date" in about else {}
+        rows |= {**about["parameters"], "seconds": about["seconds"]}
+        rows |= about["versions"]
+        rows |= {f"data: {name}": digest[:12] for name, digest in about["data"].items()}
+        values = [str(value) for value in rows.values()]
+        head = "recorded run" if self.shows_record else "this run"
+        return pd.DataFrame({"what": list(rows), head: values})
+
+
+def _read(path: Path) -> dict:
+    """Read a run.json."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def version_of(about: dict) -> str:
+    """Say which version of the package made a run, from its run.json."""
+    return f"version {about.get('versions', {}).get('dagsvm-lab', 'unknown')}"
+
+
+def _told(parameters: Mapping) -> str:
+    """Write parameters in words: profile full, seed 7, sets iris and wine."""
+    parts = []
+    for name, value in parameters.items():
+        if value is None or name in NOT_COUNTED:
+            continue
+        if isinstance(value, str):
+            value = value.split(",")
+        if isinstance(value, list | tuple):
+            value = listed(value)
+        parts.append(f"{'sets' if name == 'datasets' else name} {value}")
+    return ", ".join(parts)
 
 
 def _refuse_unknown_parameters() -> None:
-    """Raise for a name that papermill gave this notebook and its parameters cell does not have."""
+    """Raise for a name that papermill gave this notebook and its parameters cell does
+    not have.
+    """
     from IPython import get_ipython
 
-    for parameters, cell in pairwise(getattr(get_ipython(), "user_ns", {}).get("In", ())):
-        if cell.startswith("# Parameters\n"):  # what papermill writes over the cell that it puts in
-            known, given = (re.findall(r"^(\w+) *[:=]", code, re.M) for code in (parameters, cell))
-            if unknown := [name for name in given if name not in known]:
-                raise ValueError(f"no parameter {', '.join(unknown)}; there are {', '.join(known)}")
-
-
-def _png(fig, dpi: int) -> bytes:
-    """Draw a figure with 128 colours: enough for lines and letters, in a third of the room."""
-    from PIL import Image
-
-    out, small = BytesIO(), BytesIO()
-    fig.savefig(out, format="png", dpi=dpi, bbox_inches="tight", pil_kwargs={"compress_level": 0})
-    picture = Image.open(out).convert("RGB")  # MAXCOVERAGE keeps the colour of a few marks apart from another's
-    picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return small.getvalue()
-
-
-def _display(fig, alt: str) -> None:
-    """Display a figure as a PNG with a text for those who cannot see it, and close it."""
-    from IPython.display import Image, display
-
-    display(Image(_png(fig, 100), alt=alt))
-    if hasattr(fig, "number"):  # made by pyplot
-        import matplotlib.pyplot as plt
-
-        plt.close(fig)
+    cells = getattr(get_ipython(), "user_ns", {}).get("In", ())
+    for parameters, cell in pairwise(cells):
+        # what papermill writes over the cell that it puts in
+        if not cell.startswith("# Parameters\n"):
+            continue
+        known = re.findall(r"^(\w+) *[:=]", parameters, re.M)
+        given = re.findall(r"^(\w+) *[:=]", cell, re.M)
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ValueError(
+                f"no parameter {', '.join(unknown)}; there are {', '.join(known)}"
+            )
 
 
 def versions() -> dict[str, str]:
-    """Return the version of Python, of this package and of the libraries that decide its numbers."""
+    """Return the version of Python, of this package and of the libraries that decide
+    its numbers.
+    """
     found = {"python": platform.python_version()}
-    for name in ("dagsvm-lab", *SHOWN):
+    for name in ("dagsvm-lab", *LIBRARIES):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

@@ -1,4 +1,6 @@
-"""How a table is shown: HTML, verdicts marked by word, sign and colour, plain text beside; always the same bytes."""
+"""How a table is shown: HTML, verdicts marked by word, sign and colour, plain text
+beside; always the same bytes.
+"""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -7,22 +9,50 @@ import pandas as pd
 
 from .verdicts import WORDS, number
 
-SIGNS = dict(zip(WORDS, "✓≈~✗≡⊂○?–", strict=True))
-# text and background of each verdict: readable on white and on dark pages, told apart by colour-blind readers
-INKS = dict(zip(WORDS, ("#003a5c", "#0b4a4a", "#5c4a00", "#6b2500") + ("#404040",) * 5, strict=True))
-PAPERS = dict(zip(WORDS, ("#cfe6f5", "#d6f0ea", "#fbeeb8", "#fbd9c6") + ("#ebebeb",) * 5, strict=True))
+SIGNS = dict(zip(WORDS, "✓≈~✗¶∅≡⊂○?–▫", strict=True))
+# text and background of each verdict: readable on white and on dark pages, told apart
+# by colour-blind readers
+INKS = dict(
+    zip(
+        WORDS,
+        ("#003a5c", "#0b4a4a", "#5c4a00", "#6b2500") + ("#404040",) * 8,
+        strict=True,
+    )
+)
+PAPERS = dict(
+    zip(
+        WORDS,
+        ("#cfe6f5", "#d6f0ea", "#fbeeb8", "#fbd9c6") + ("#ebebeb",) * 8,
+        strict=True,
+    )
+)
 BY_SIGN = {sign: word for word, sign in SIGNS.items()}
 
 
 class Table:
-    """A DataFrame as notebooks display it; `precision` gives decimals, one number or by column."""
+    """A DataFrame as notebooks display it; `precision` gives decimals, one number or by
+    column.
+    """
 
-    def __init__(self, df: pd.DataFrame, precision: int | Mapping[str, int] = 2, caption: str | None = None) -> None:
+    def __init__(
+        self,
+        df: pd.DataFrame,
+        precision: int | Mapping[str, int] = 2,
+        caption: str | None = None,
+    ) -> None:
         named = any(name is not None for name in df.index.names)
         df, self.caption = df.reset_index() if named else df, caption
-        digits = dict.fromkeys(df, precision) if isinstance(precision, int) else precision
-        self.cells = {name: [_text(x, digits.get(name, 2)) for x in df[name].tolist()] for name in df}
-        self.side = {name: "right" if all(map(_is_number, cells)) else "left" for name, cells in self.cells.items()}
+        digits = (
+            dict.fromkeys(df, precision) if isinstance(precision, int) else precision
+        )
+        self.cells = {
+            name: [_text(x, digits.get(name, 2)) for x in df[name].tolist()]
+            for name in df
+        }
+        self.side = {
+            name: "right" if all(map(_is_number, cells)) else "left"
+            for name, cells in self.cells.items()
+        }
 
     def __repr__(self) -> str:
         columns = []
@@ -34,51 +64,75 @@ class Table:
         return "\n".join([self.caption, *lines] if self.caption else lines)
 
     def _repr_html_(self) -> str:
-        aligned = {name: f'style="text-align:{side}"' for name, side in self.side.items()}
-        heads = [f'<th scope="col" {a}>{escape(str(name).replace("_", " "))}</th>' for name, a in aligned.items()]
-        columns = [[f"<td {aligned[name]}>{_marked(x)}</td>" for x in cells] for name, cells in self.cells.items()]
-        rows = [f"<tr>{''.join(line)}</tr>" for line in zip(*columns, strict=True)]
-        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        body = "\n".join([f"<thead><tr>{''.join(heads)}</tr></thead>", "<tbody>", *rows, "</tbody>"])
-        about = f'style="overflow-x:auto" tabindex="0" role="region" aria-label="{escape(self.caption or "table")}"'
-        return f'<div {about}><table class="dagsvm">{caption}\n{body}</table></div>'
+        sides = {name: f'style="text-align:{side}"' for name, side in self.side.items()}
+        heads = [
+            f'<th scope="col" {look}>{escape(str(name).replace("_", " "))}</th>'
+            for name, look in sides.items()
+        ]
+        columns = [
+            [f"<td {sides[name]}>{_marked(text)}</td>" for text in cells]
+            for name, cells in self.cells.items()
+        ]
+        rows = [f"<tr>{''.join(row)}</tr>" for row in zip(*columns, strict=True)]
+        head = f"<thead><tr>{''.join(heads)}</tr></thead>"
+        body = "\n".join([head, "<tbody>", *rows, "</tbody>"])
+        label = escape(self.caption or "table")
+        caption = f"<caption>{label}</caption>" if self.caption else ""
+        box = f'style="overflow-x:auto" tabindex="0" role="region" aria-label="{label}"'
+        return f'<div {box}><table class="dagsvm">{caption}\n{body}</table></div>'
 
 
 def _text(value, digits: int) -> str:
+    """A cell as text: a verdict with its sign, a float with so many decimals."""
     if isinstance(value, str) and value:
         return f"{SIGNS[value]} {value}" if value in SIGNS else value
     if value == "" or pd.api.types.is_scalar(value) and pd.isna(value):
         return "-"
-    return f"{round(value, digits) + 0.0:.{digits}f}" if isinstance(value, float) else str(value)  # + 0.0: never -0
+    if isinstance(value, float):
+        return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: never -0
+    return str(value)
 
 
 def _is_number(text: str) -> bool:
+    """Whether a cell stands on the right."""
     return text == "-" or text.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
 def _marked(text: str) -> str:
-    """Escape a cell's text; what begins or ends with a verdict's sign gets its colours."""
+    """Escape a cell's text; what begins or ends with a verdict's sign is coloured."""
     word = BY_SIGN.get(text[:1]) or BY_SIGN.get(text[-1:])
-    look = word and f"color:{INKS[word]};background:{PAPERS[word]};padding:0 .3em"
-    return f'<span style="{look}">{escape(text)}</span>' if word and len(text) > 1 else escape(text)
+    if word is None or len(text) < 2:
+        return escape(text)
+    look = f"color:{INKS[word]};background:{PAPERS[word]};padding:0 .3em"
+    return f'<span style="{look}">{escape(text)}</span>'
 
 
-def show(df: pd.DataFrame, precision: int | Mapping[str, int] = 2, caption: str | None = None) -> None:
+def show(
+    df: pd.DataFrame, precision: int | Mapping[str, int] = 2, caption: str | None = None
+) -> None:
     """Display a table: HTML where it is shown, plain text elsewhere."""
     from IPython.display import display
 
     display(Table(df, precision, caption))
 
 
-def matrix(long: pd.DataFrame, index: Sequence[str], digits: Mapping[str, int]) -> pd.DataFrame:
-    """Pivot judged cells to the paper's layout: "measured (published) sign", a row for each value of the keys `index`.
+def matrix(
+    long: pd.DataFrame, index: Sequence[str], digits: Mapping[str, int]
+) -> pd.DataFrame:
+    """Pivot judged cells to the paper's layout: "measured (published) sign", a row for
+    each value of the keys `index`.
 
     The columns are the other keys with the quantity, in the order in which they come.
     """
-    others = [c for c in long.columns if c not in (*index, "published", "measured", "verdict")]
+    told = (*index, "published", "measured", "verdict")
+    others = [column for column in long.columns if column not in told]
     out: dict[tuple, dict[str, str]] = {}
     for row in long.to_dict("records"):
-        d, key = digits.get(row["quantity"], 2), tuple(str(row[name]) for name in index)
-        text = f"{number(row['measured'], d) or '-'} ({number(row['published'], d)}) {SIGNS[row['verdict']]}"
-        out.setdefault(key, dict(zip(index, key, strict=True)))[" ".join(str(row[c]) for c in others)] = text
+        decimals = digits.get(row["quantity"], 2)
+        measured = number(row["measured"], decimals) or "-"
+        published = number(row["published"], decimals)
+        key = tuple(str(row[name]) for name in index)
+        line = out.setdefault(key, dict(zip(index, key, strict=True)))
+        column = " ".join(str(row[name]) for name in others)
+        line[column] = f"{measured} ({published}) {SIGNS[row['verdict']]}"
     return pd.DataFrame(out.values()).fillna("")

@@ -1,14 +1,22 @@
 """A word for every published number: what the measured one says about it.
 
-Accuracies are shares of a test set, so chance sets their tolerance, not taste. With h hits in n rows, and the
-published p known to half a unit of its last printed digit:
-    reproduced      p lies in the exact 95 % interval of h/n                  (Clopper and Pearson 1934)
-    close           p was measured on n rows too, and its own 95 % interval meets that of h/n
+Accuracies are shares of a test set, so chance sets their tolerance, not taste. With h
+hits in n rows, and the published p known to half a unit of its last printed digit:
+    reproduced      p lies in the exact 95 % interval of h/n (Clopper and Pearson 1934)
+    close           p was measured on n rows too, and its own 95 % interval meets h/n's
     not reproduced  otherwise
-Counts and ratios: within 5 % of the published number, within 15 %, or neither. Exact numbers: equal to the
-printed digits, within 5 %, or neither. Orderings hold, are within chance, or fail. Times belong to a machine: "other
-machine", whatever they are. What was not measured, because a data set is not at hand, is "not available here". What
-is true by construction is "by definition", and a cell that a reading was fitted on is "fitted": neither is a success.
+Counts and ratios: within 5 % of the published number, within 15 %, or neither. Exact
+numbers: equal to the printed digits, within 5 %, or neither. Orderings hold, are within
+chance, or fail. Words that are neither success nor failure:
+    misprint            the formula as printed is wrong, and what was meant is clear
+    assumption not met  the statement says "assuming ...", and what it assumes is false
+    by definition       true by construction: it cannot fail
+    fitted              picked because it agrees with the printed numbers, or computed
+                        from what was
+    other machine       seconds, which belong to a machine
+    not checkable       no run could decide it
+    not available here  a data set or table is not at hand
+    not in this run     a reader's run left out what it rests on
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +27,32 @@ import pandas as pd
 from ..statistics import binomial_interval
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "published"
-REPRODUCED, CLOSE, WITHIN_CHANCE, NOT_REPRODUCED = "reproduced", "close", "within chance", "not reproduced"
-BY_DEFINITION, FITTED, OTHER_MACHINE = "by definition", "fitted", "other machine"
-NOT_CHECKABLE, NOT_AVAILABLE = "not checkable", "not available here"
-WORDS = (REPRODUCED, CLOSE, WITHIN_CHANCE, NOT_REPRODUCED, BY_DEFINITION, FITTED, OTHER_MACHINE, NOT_CHECKABLE,
-         NOT_AVAILABLE)  # fmt: skip
+REPRODUCED = "reproduced"
+CLOSE = "close"
+WITHIN_CHANCE = "within chance"
+NOT_REPRODUCED = "not reproduced"
+MISPRINT = "misprint"
+ASSUMPTION_NOT_MET = "assumption not met"
+BY_DEFINITION = "by definition"
+FITTED = "fitted"
+OTHER_MACHINE = "other machine"
+NOT_CHECKABLE = "not checkable"
+NOT_AVAILABLE = "not available here"
+NOT_IN_RUN = "not in this run"
+WORDS = (
+    REPRODUCED,
+    CLOSE,
+    WITHIN_CHANCE,
+    NOT_REPRODUCED,
+    MISPRINT,
+    ASSUMPTION_NOT_MET,
+    BY_DEFINITION,
+    FITTED,
+    OTHER_MACHINE,
+    NOT_CHECKABLE,
+    NOT_AVAILABLE,
+    NOT_IN_RUN,
+)
 
 
 def published(name: str) -> pd.DataFrame:
@@ -31,8 +60,12 @@ def published(name: str) -> pd.DataFrame:
     return pd.read_csv(PUBLISHED / f"{name}.csv")
 
 
-def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: float = 0.0) -> str:
-    """The word for a published accuracy or error, `hits` of `n` rows having been so counted here."""
+def accuracy_verdict(
+    published_pct: float, hits: float, n: float, rounding: float = 0.0
+) -> str:
+    """The word for a published accuracy or error, `hits` of `n` rows having been so
+    counted here.
+    """
     if pd.isna(published_pct) or pd.isna(hits) or pd.isna(n):
         return NOT_AVAILABLE
     hits, n = round(hits), round(n)
@@ -44,15 +77,18 @@ def accuracy_verdict(published_pct: float, hits: float, n: float, rounding: floa
 
 
 def claim_verdict(holds: bool | None) -> str:
-    """The word for a statement that holds, does not, or could not be looked at (None)."""
-    return NOT_AVAILABLE if pd.isna(holds) else REPRODUCED if holds else NOT_REPRODUCED
+    """The word for a statement that holds, does not, or could not be looked at."""
+    if pd.isna(holds):
+        return NOT_AVAILABLE
+    return REPRODUCED if holds else NOT_REPRODUCED
 
 
 def judge(rule: Sequence, published: float, measured: float, digits: int = 0) -> str:
-    """The word that `rule` gives `measured`; `digits` decimals of `published` were printed.
+    """The word that `rule` gives `measured`; `digits` decimals of `published` were
+    printed.
 
-    A rule is ("accuracy", n), ("error", n), ("count",), ("ratio", near, far), ("points", near, far),
-    ("exact",) or ("time",).
+    A rule is ("accuracy", n), ("error", n), ("count",), ("ratio", near, far),
+    ("points", near, far), ("exact",) or ("time",).
     """
     name, *limits = rule
     if pd.isna(published) or pd.isna(measured):
@@ -63,23 +99,35 @@ def judge(rule: Sequence, published: float, measured: float, digits: int = 0) ->
             return OTHER_MACHINE
         case "accuracy" | "error":
             [n] = limits
-            return accuracy_verdict(published, None if pd.isna(n) else measured * n / 100, n, rounding)
+            hits = None if pd.isna(n) else measured * n / 100
+            return accuracy_verdict(published, hits, n, rounding)
         case "count" | "ratio":
             near, far = (share * abs(published) for share in limits or (0.05, 0.15))
         case "points":
             near, far = limits
         case "exact":
-            near, far = rounding, max(rounding, 0.05 * abs(published))
+            near = rounding
+            far = max(rounding, 0.05 * abs(published))
         case _:
             raise ValueError(f"unknown rule {name!r}")
-    distance = abs(measured - published) * (1 - 1e-9)  # a boundary is inside, whatever its last bit
-    return REPRODUCED if distance <= near else CLOSE if distance <= far else NOT_REPRODUCED
+    # a boundary is inside, whatever its last bit
+    distance = abs(measured - published) * (1 - 1e-9)
+    if distance <= near:
+        return REPRODUCED
+    return CLOSE if distance <= far else NOT_REPRODUCED
 
 
-def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence[str], rules: Mapping) -> pd.DataFrame:
-    """A long table, one row a published cell: keys, quantity, published, measured, verdict.
+def compare(
+    printed: pd.DataFrame,
+    measured: pd.DataFrame | None,
+    keys: Sequence[str],
+    rules: Mapping,
+) -> pd.DataFrame:
+    """A long table, one row a published cell: keys, quantity, published, measured,
+    verdict.
 
-    The n of an accuracy is a number, the name of a column (of either table), or a mapping from the first key.
+    The n of an accuracy is a number, the name of a column (of either table), or a
+    mapping from the first key.
     """
     mine = [] if measured is None else measured.to_dict("records")
     found = {tuple(row[k] for k in keys): row for row in mine}
@@ -90,21 +138,32 @@ def compare(printed: pd.DataFrame, measured: pd.DataFrame | None, keys: Sequence
     for line in printed.to_dict("records"):
         key = tuple(line[k] for k in keys)
         here = found.get(key, {})
-        for column, (name, *limits) in rules.items():
+        for column, rule in rules.items():
             if pd.isna(line[column]):
                 continue
-            if limits and isinstance(limits[0], str):
-                limits = [here.get(limits[0], line.get(limits[0]))]
-            elif limits and isinstance(limits[0], Mapping):
-                limits = [limits[0].get(key[0])]
+            rule = _with_n(rule, line | here, key)
             value = here.get(column)
-            word = judge((name, *limits), line[column], value, digits[column])
+            word = judge(rule, line[column], value, digits[column])
             rows.append((*key, column, line[column], value, word))
-    return pd.DataFrame(rows, columns=[*keys, "quantity", "published", "measured", "verdict"])
+    columns = [*keys, "quantity", "published", "measured", "verdict"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _with_n(rule: Sequence, row: Mapping, key: tuple) -> Sequence:
+    """Put in the number of rows where a rule names its column, or maps the first key
+    to it."""
+    name, *limits = rule
+    if limits and isinstance(limits[0], str):
+        return name, row.get(limits[0])
+    if limits and isinstance(limits[0], Mapping):
+        return name, limits[0].get(key[0])
+    return rule
 
 
 def number(value, digits: int) -> str:
-    """Write a number with at most `digits` decimals and without idle zeros; "" where there is none."""
+    """Write a number with at most `digits` decimals and without idle zeros; "" where
+    there is none.
+    """
     if pd.isna(value):
         return ""
     text = f"{round(float(value), digits) + 0.0:.{digits}f}"

@@ -1,9 +1,10 @@
-"""Our solvers against their peers, in one run on the same data: LIBSVM and, where installed, oneDAL.
+"""Our solvers against their peers, in one run on the same data.
 
-Seconds are wall-clock, the best of some repeats; a ratio is ours over the peer's. `solvers` measures training and
-prediction on large sets, `small` on the collection's small ones, a single row included, and `growth` how both grow
-with rows, classes and inputs. The limit of a machine is what its kernel values cost alone: a product of float32
-matrices, and exponentials.
+Peers are LIBSVM and, where installed, oneDAL. Seconds are wall-clock, the best of some
+repeats; a ratio is ours over the peer's. `solvers` measures training and prediction on
+large sets, `small` on the collection's small ones, a single row included, and `growth`
+how both grow with rows, classes and inputs. The limit of a machine is what its kernel
+values cost alone: a product of float32 matrices, and exponentials.
 """
 
 import os
@@ -29,36 +30,59 @@ from ..papers.common import timed
 from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
 from ..threads import one_thread
 
-CASES = {"usps": (5.06, 100.0), "letter": (0.632, 100.0), "covertype": (1.0, 10.0), "mnist": (1.0, 10.0)}  # sigma, C
-TARGETS = {"fit": 1.0, "fit, 2 jobs": 0.6, "fit 1-v-r": 0.3, "fit 1-v-r, 2 jobs": 0.3}
-TARGETS |= {"predict, max wins": 0.1, "predict, dag": 0.1}
+CASES = {  # sigma, C
+    "usps": (5.06, 100.0),
+    "letter": (0.632, 100.0),
+    "covertype": (1.0, 10.0),
+    "mnist": (1.0, 10.0),
+}
+TARGETS = {
+    "fit": 1.0,
+    "fit, 2 jobs": 0.6,
+    "fit 1-v-r": 0.3,
+    "fit 1-v-r, 2 jobs": 0.3,
+    "predict, max wins": 0.1,
+    "predict, dag": 0.1,
+}
 SAMPLED = 20_000  # Covertype's test rows that the peers predict
-CACHE = 2000  # MB, for LIBSVM
-SMALL = ("iris", "wine", "glass", "vowel", "vehicle", "segment", "optdigits", "pendigits", "letter")
-GROWTH = {"rows": (100, 300, 1000, 3000, 10_000, 30_000, 60_000), "classes": (2, 5, 10, 20, 50, 100),
-          "inputs": (2, 8, 32, 128, 400, 800)}  # fmt: skip
+PEER_CACHE = 2000  # MB, for LIBSVM
+SMALL_SETS = "iris wine glass vowel vehicle segment optdigits pendigits letter".split()
+GROWTH = {
+    "rows": (100, 300, 1000, 3000, 10_000, 30_000, 60_000),
+    "classes": (2, 5, 10, 20, 50, 100),
+    "inputs": (2, 8, 32, 128, 400, 800),
+}
 TASKS = ("fit", "predict", "one_row")
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
 def best(run: Callable, *args, patience: float = 6.0, most: int = 3) -> float:
-    """Fewest seconds of up to `most` runs on `args`, within about `patience` seconds in all."""
+    """Fewest seconds of up to `most` runs on `args`, within about `patience` in all."""
     return timed(partial(run, *args), most, patience=patience)[1]
 
 
 def case(name: str) -> tuple:
     """One of the large data sets, and what estimators are given on it."""
     sigma, C = CASES[name]
-    return load(name, scaled=True), dict(C=C, gamma=gamma_from_sigma(sigma))
+    return load(name, scaled=True), {"C": C, "gamma": gamma_from_sigma(sigma)}
 
 
 def measure(name: str) -> list[dict]:
     """Rows (dataset, task, seconds of every party) of one data set."""
     d, settings = case(name)
-    X, y, every = d.X_train.astype(float), d.y_train, d.X_test.astype(float)
-    T = every[np.sort(np.random.default_rng(0).permutation(len(every))[:SAMPLED])]
-    libsvm = SVC(**settings, cache_size=CACHE)
-    peers = {"libsvm_s": libsvm}
+    X = d.X_train.astype(float)
+    y = d.y_train
+    tasks = _pair_tasks(X, y, d.X_test.astype(float), settings)
+    tasks |= _rest_tasks(X, y, settings)
+    about = {"dataset": name}
+    return [about | {"task": task} | seconds for task, seconds in tasks.items()]
+
+
+def _pair_tasks(X, y, every, settings: dict) -> dict[str, dict]:
+    """Seconds of fits one-vs-one and of predictions, for test rows `every`."""
+    order = np.random.default_rng(0).permutation(len(every))
+    T = every[np.sort(order[:SAMPLED])]
+    peers = {"libsvm_s": SVC(**settings, cache_size=PEER_CACHE)}
     with suppress(ImportError):  # scikit-learn-intelex is not installed
         from sklearnex.svm import SVC as OneDAL
 
@@ -74,23 +98,40 @@ def measure(name: str) -> list[dict]:
     dag = DAGSVC(**settings, n_jobs=2).fit(X, y)
     tasks["predict, dag"] = predict | {"ours_s": best(dag.predict, T)}
     if len(T) < len(every):
-        tasks["predict, dag, all test rows"] = {"ours_s": best(dag.predict, every, most=1)}
-    theirs = best(OneVsRestClassifier(libsvm).fit, X, y)
+        seconds = best(dag.predict, every, most=1)
+        tasks["predict, dag, all test rows"] = {"ours_s": seconds}
+    return tasks
+
+
+def _rest_tasks(X, y, settings: dict) -> dict[str, dict]:
+    """Seconds of fits one-vs-rest."""
+    libsvm = OneVsRestClassifier(SVC(**settings, cache_size=PEER_CACHE))
+    theirs = best(libsvm.fit, X, y)
+    tasks = {}
     for jobs, task in ((1, "fit 1-v-r"), (2, "fit 1-v-r, 2 jobs")):
-        tasks[task] = {"libsvm_s": theirs, "ours_s": best(OneVsRestSVC(**settings, n_jobs=jobs).fit, X, y)}
-    return [{"dataset": name, "task": task} | seconds for task, seconds in tasks.items()]
+        rest = OneVsRestSVC(**settings, n_jobs=jobs)
+        tasks[task] = {"libsvm_s": theirs, "ours_s": best(rest.fit, X, y)}
+    return tasks
 
 
 def agreement(name: str) -> tuple[float, float]:
-    """(largest relative difference of dual objectives from LIBSVM's, largest violation) of some pairs at tol 1e-5."""
+    """How far some pairs at tol 1e-5 are from LIBSVM's.
+
+    Returns the largest relative difference of dual objectives, and the largest
+    violation.
+    """
     d, settings = case(name)
-    pairs, found = [*combinations(np.unique(d.y_train), 2)], []
+    pairs = list(combinations(np.unique(d.y_train), 2))
+    found = []
     for pair in pairs[:: max(1, len(pairs) // PROBED)]:
         rows = np.isin(d.y_train, pair)
-        X, y = d.X_train[rows].astype(float), d.y_train[rows]
-        peer = SVC(**settings, tol=1e-5, cache_size=CACHE).fit(X, y == pair[0])
+        X = d.X_train[rows].astype(float)
+        y = d.y_train[rows]
+        peer = SVC(**settings, tol=1e-5, cache_size=PEER_CACHE).fit(X, y == pair[0])
         ours = MaxWinsSVC(**settings, tol=1e-5).fit(X, y).machines_
-        beta, K = peer.dual_coef_[0], ours.kernel(*[X[peer.support_]] * 2)
+        support = X[peer.support_]
+        beta = peer.dual_coef_[0]
+        K = ours.kernel(support, support)
         objective = 0.5 * beta @ K @ beta - np.abs(beta).sum()
         difference = abs(ours.objective[0] - objective) / abs(objective)
         found.append((difference, ours.kkt_violation[0]))
@@ -98,8 +139,12 @@ def agreement(name: str) -> tuple[float, float]:
 
 
 def limit(values: float, inputs: int) -> float:
-    """Seconds that so many values of a Gaussian kernel take: a float32 product and its exponentials, in cache."""
-    A, B = np.ones((256, inputs + 2), np.float32), np.zeros((inputs + 2, 256), np.float32)
+    """Seconds that so many values of a Gaussian kernel take.
+
+    A float32 product and its exponentials, in cache.
+    """
+    A = np.ones((256, inputs + 2), np.float32)
+    B = np.zeros((inputs + 2, 256), np.float32)
     out = np.empty((256, 256), np.float32)
 
     def run() -> None:
@@ -111,8 +156,13 @@ def limit(values: float, inputs: int) -> float:
 
 
 def compare(X, y, T, repeats: int = 3, **settings) -> dict:
-    """Seconds of ours and LIBSVM's on rows X: fit, predict T, and one row; with ours, the machine's own limit."""
-    peer, votes, dag = SVC(cache_size=CACHE, **settings), MaxWinsSVC(**settings), DAGSVC(**settings)
+    """Seconds of ours and LIBSVM's on rows X: fit, predict T, and one row.
+
+    With these the limit of this machine.
+    """
+    peer = SVC(cache_size=PEER_CACHE, **settings)
+    votes = MaxWinsSVC(**settings)
+    dag = DAGSVC(**settings)
     row: dict[str, float] = {}
     for who, est in (("libsvm", peer), ("ours", votes)):
         est.fit(X, y).predict(T)
@@ -121,28 +171,41 @@ def compare(X, y, T, repeats: int = 3, **settings) -> dict:
     dag.fit_over(votes.machines_, X, y).predict(T[:1])
     for who, est in (("libsvm", peer), ("votes", votes), ("ours", dag)):
         row[f"one_row_{who}"] = best(est.predict, T[:1], patience=0.2, most=50)
-    bank, own = votes.machines_, np.bincount(np.unique(y, return_inverse=True)[1])
-    row["fit_limit"] = limit(float(bank.n_support @ (np.abs(bank.code) @ own)), X.shape[1])
+    bank = votes.machines_
+    of_class = np.unique(y, return_counts=True)[1]
+    of_machine = np.abs(bank.code) @ of_class  # rows of each machine
+    row["fit_limit"] = limit(float(bank.n_support @ of_machine), X.shape[1])
     row["predict_limit"] = limit(float(len(bank.support) * len(T)), X.shape[1])
     return row
 
 
-def small(names=SMALL, repeats: int = 15) -> pd.DataFrame:
-    """Compare ours with LIBSVM on standardised sets, one job, gamma 1 / inputs, C of 1 and 100."""
+def small(names=SMALL_SETS, repeats: int = 15) -> pd.DataFrame:
+    """Compare ours with LIBSVM on standardised sets.
+
+    One job, gamma 1 / inputs, C of 1 and 100.
+    """
     rows = []
     for name in names:
         d = load(name)
-        X, y = StandardScaler().fit_transform(d.X_train), d.y_train
+        X = StandardScaler().fit_transform(d.X_train)
         T = X[np.arange(1000) % len(X)]
+        times = repeats if len(X) < 3000 else 3
         for C in (1.0, 100.0):
-            row = compare(X, y, T, repeats if len(X) < 3000 else 3, C=C, gamma=1 / X.shape[1])
+            row = compare(X, d.y_train, T, times, C=C, gamma=1 / X.shape[1])
             rows.append({"dataset": name, "rows": len(X), "C": C} | row)
     table = pd.DataFrame(rows)
-    return table.assign(**{f"{task}_ratio": table[f"{task}_ours"] / table[f"{task}_libsvm"] for task in TASKS})
+    for task in TASKS:
+        table[f"{task}_ratio"] = table[f"{task}_ours"] / table[f"{task}_libsvm"]
+    return table
 
 
-def made(rows: int, classes: int, inputs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of normal classes, every class of the same number of rows, about one row in fifty on another's side."""
+def made(
+    rows: int, classes: int, inputs: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of normal classes, all of the same number of rows.
+
+    About one row in fifty is on another class's side.
+    """
     rng = np.random.default_rng(seed)
     y = np.arange(rows) % classes
     places = rng.normal(size=(classes, min(inputs, 8)))
@@ -152,20 +215,30 @@ def made(rows: int, classes: int, inputs: int, seed: int) -> tuple[np.ndarray, n
     return X, y
 
 
-def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> pd.DataFrame:
-    """Time ours and LIBSVM's on made data that grows in one way, a row a size (by default those of `GROWTH`).
+def growth(
+    over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0
+) -> pd.DataFrame:
+    """Time ours and LIBSVM's on made data that grows in one way, a row a size.
 
-    What grows are "rows" of 10 classes and 16 inputs, "classes" of 30 rows each, or "inputs" of 2,000 rows. Columns are
-    those of `compare` (Max Wins fits, and predicts 1,000 rows; a DAG and Max Wins one row), and memory_ours and
-    memory_libsvm in MB: the peak of a fit above what was there (not a number where processes cannot fork).
+    What grows are "rows" of 10 classes and 16 inputs, "classes" of 30 rows each, or
+    "inputs" of 2,000 rows; by default through the sizes of `GROWTH`. Columns are those
+    of `compare` (Max Wins fits, and predicts 1,000 rows; a DAG and Max Wins one row),
+    and memory_ours and memory_libsvm in MB: the peak of a fit above what was there (not
+    a number where processes cannot fork).
     """
     if over not in GROWTH:
         raise ValueError(f"over must be one of {', '.join(GROWTH)}, not {over!r}")
     rows = []
     for size in GROWTH[over] if sizes is None else sizes:
-        shape = {"rows": (size, 10, 16), "classes": (30 * size, size, 16), "inputs": (2000, 10, size)}[over]
+        shape = {
+            "rows": (size, 10, 16),
+            "classes": (30 * size, size, 16),
+            "inputs": (2000, 10, size),
+        }[over]
+        _, classes, inputs = shape
         X, y = made(*shape, seed)
-        T, settings = made(1000, *shape[1:], seed)[0], dict(C=10.0, gamma=0.5 / shape[2])
+        T = made(1000, classes, inputs, seed)[0]
+        settings = {"C": 10.0, "gamma": 0.5 / inputs}
         row = {"over": over, "size": size} | compare(X, y, T, repeats, **settings)
         for who, family in (("ours", MaxWinsSVC), ("libsvm", SVC)):
             row[f"memory_{who}"] = peak_memory(partial(family(**settings).fit, X, y))
@@ -174,15 +247,17 @@ def growth(over: str = "rows", sizes=None, repeats: int = 3, seed: int = 0) -> p
 
 
 def peak_memory(run: Callable[[], object]) -> float:
-    """MB of memory that `run` needs at its peak, above what is there before it; `run` must be picklable.
+    """MB of memory that `run` needs at its peak, above what is there before it.
 
-    It is measured in a new process: one that is forked from this one would use again what was freed here, unseen.
+    It is measured in a new process, so `run` must be picklable: one that is forked from
+    this one would use again what was freed here, unseen.
     """
     if not hasattr(os, "fork"):
         return float("nan")
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    found = context.RawValue("d", float("nan"))  # which it stays if the process runs out of memory
+    # it stays what it is if the process runs out of memory
+    found = context.RawValue("d", float("nan"))
     process = context.Process(target=_measure_peak, args=(run, found))
     process.start()
     process.join()
@@ -190,47 +265,66 @@ def peak_memory(run: Callable[[], object]) -> float:
 
 
 def _measure_peak(run: Callable[[], object], found) -> None:
+    """Set found.value to the MB by which `run` raises this process's peak."""
     import resource
 
-    before, unit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 2**20 if sys.platform == "darwin" else 2**10
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # of ru_maxrss, in MB
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     run()
-    found.value = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found.value = (after - before) / unit
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
     """`table` with ratios, peers first, and whether each target is reached."""
     table = table.reindex(columns=["dataset", "task", "libsvm_s", "onedal_s", "ours_s"])
-    table = table.assign(**{f"of_{peer}": table["ours_s"] / table[f"{peer}_s"] for peer in ("libsvm", "onedal")})
+    for peer in ("libsvm", "onedal"):
+        table[f"of_{peer}"] = table["ours_s"] / table[f"{peer}_s"]
     table["target"] = table["task"].map(TARGETS)
     predicting = table["task"].str.startswith("predict")
-    slower = (table["of_libsvm"] > table["target"]) | predicting & (table["of_onedal"] > 0.5)
+    slower = table["of_libsvm"] > table["target"]
+    slower |= predicting & (table["of_onedal"] > 0.5)
     known = table["target"].notna() & table["of_libsvm"].notna()
     return table.assign(reached=slower.map({True: "no", False: "yes"}).where(known))
 
 
 def main(what: str = "solvers") -> int:
-    """Print the tables of `what` as they grow, and write them as CSV to runs/bench; return 0."""
-    folder = project_root() / "runs" / "bench"
-
-    def keep(table: pd.DataFrame, name: str) -> None:
-        write_atomically(folder / f"{name}.csv", lambda part: table.to_csv(part, index=False))
-        print(table.round(4).to_string(index=False, na_rep=""), flush=True)
-
+    """Print the tables of `what` as they grow; write them to runs/bench; return 0."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if what == "growth":
             for over in GROWTH:
-                keep(growth(over), f"growth_{over}")
+                _keep(growth(over), f"growth_{over}")
         elif what == "small":
-            keep(table := small(), "small")
-            print("geometric means:", np.exp(np.log(table.filter(like="_ratio")).mean()).round(2).to_dict())
+            table = small()
+            _keep(table, "small")
+            logarithms = np.log(table.filter(like="_ratio"))
+            means = np.exp(logarithms.mean()).round(2)
+            print("geometric means:", means.to_dict())
         else:
-            rows: list[dict] = []
-            for name in CASES:
-                rows += measure(name)
-                keep(judged(pd.DataFrame(rows)), "solvers")
-                print("{}: objectives within {:.1e} of LIBSVM's, violation {:.1e}".format(name, *agreement(name)))
-            d, settings = case("mnist")
-            memory = peak_memory(partial(OneVsRestSVC(**settings).fit, d.X_train, d.y_train))
-            print(f"one-versus-rest on mnist: {memory / 1000:.1f} GB at its peak")
+            _solvers()
     return 0
+
+
+def _keep(table: pd.DataFrame, name: str) -> None:
+    """Print a table, and write it as CSV to runs/bench."""
+    path = project_root() / "runs" / "bench" / f"{name}.csv"
+    write_atomically(path, lambda part: table.to_csv(part, index=False))
+    print(table.round(4).to_string(index=False, na_rep=""), flush=True)
+
+
+def _solvers() -> None:
+    """Measure the large sets, one after the other."""
+    rows: list[dict] = []
+    for name in CASES:
+        rows += measure(name)
+        _keep(judged(pd.DataFrame(rows)), "solvers")
+        difference, violation = agreement(name)
+        print(
+            f"{name}: objectives within {difference:.1e} of LIBSVM's, violation "
+            f"{violation:.1e}"
+        )
+    d, settings = case("mnist")
+    rest = OneVsRestSVC(**settings)
+    memory = peak_memory(partial(rest.fit, d.X_train, d.y_train))
+    print(f"one-versus-rest on mnist: {memory / 1000:.1f} GB at its peak")

@@ -1,0 +1,40 @@
+"""How figures and paragraphs are displayed in a notebook."""
+
+from io import BytesIO
+
+
+def paragraph(text: str) -> None:
+    """Display a paragraph in Markdown, if it has a word."""
+    from IPython.display import Markdown, display
+
+    if text:
+        display(Markdown(text))
+
+
+def png(fig, dpi: int) -> bytes:
+    """Draw a figure with 128 colours: enough for lines and letters, in a third of the
+    room.
+    """
+    from PIL import Image
+
+    out = BytesIO()
+    pil = {"compress_level": 0}
+    fig.savefig(out, format="png", dpi=dpi, bbox_inches="tight", pil_kwargs=pil)
+    picture = Image.open(out).convert("RGB")
+    # MAXCOVERAGE keeps the colour of a few marks apart from another's
+    coverage = Image.Quantize.MAXCOVERAGE
+    small = BytesIO()
+    few = picture.quantize(128, coverage, dither=Image.Dither.NONE)
+    few.save(small, "PNG", optimize=True)
+    return small.getvalue()
+
+
+def display_figure(fig, alt: str) -> None:
+    """Display a figure as a PNG, with a text for those who cannot see it; close it."""
+    from IPython.display import Image, display
+
+    display(Image(png(fig, 100), alt=alt))
+    if hasattr(fig, "number"):  # made by pyplot
+        import matplotlib.pyplot as plt
+
+        plt.close(fig)
