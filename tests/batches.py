@@ -1,4 +1,4 @@
-"""What tests of batches of notebooks share: a good notebook, the command, and what it may not leave behind."""
+"""What tests of batches share: a notebook, the command, what it must not leave."""
 
 from pathlib import Path
 
@@ -13,8 +13,17 @@ run.table("sums", pd.DataFrame({"sum": [seed + rate], "verdict": ["close"]}))
 
 
 def papers(folder: Path, *args) -> int:
-    """The exit code of `dagsvm-lab papers` over <folder>/notebooks into <folder>/out."""
-    return main(["papers", "--notebooks", f"{folder / 'notebooks'}", "--out", f"{folder / 'out'}", *args])
+    """Run `dagsvm-lab papers`, <folder>/notebooks into <folder>/out; its exit code."""
+    return main(
+        [
+            "papers",
+            "--notebooks",
+            f"{folder / 'notebooks'}",
+            "--out",
+            f"{folder / 'out'}",
+            *args,
+        ]
+    )
 
 
 def leftovers(folder: Path) -> list[Path]:

@@ -33,4 +33,5 @@ if "$work/wheel/bin/dagsvm-lab" papers 2> said; then exit 1; fi
 tar xzf "$here"/dist/*.tar.gz
 cd dagsvm_lab-*
 make test-fast PYTHON="$1"
+make test-bare PYTHON="$1"
 echo "wheel and sdist hold"

@@ -1,8 +1,8 @@
-"""A batch of 200 notebooks on a Dask cluster that loses a worker every minute: `make endurance`
-(JOBS=20 SECONDS_APART=10 for less).
+"""A batch of 200 notebooks on a Dask cluster that loses a worker every minute.
 
-Ends in 0 if workers were killed all along, every job finished, every table is what one run alone gives, and no process
-is left.
+`make endurance` runs it (JOBS=20 SECONDS_APART=10 for less). It ends in 0 if workers
+were killed all along, every job finished, every table is what one run alone gives, and
+no process is left.
 """
 
 import os
@@ -26,31 +26,49 @@ CELLS = (
     'profile = "quick"\nseed = 0\nout_dir = "runs"',
     "from dagsvm_lab import DAGSVC, Record, load\nimport pandas as pd, time\n"
     'run = Record("01_small", out_dir=out_dir, profile=profile, seed=seed)',
-    'd = load("iris", scaled=True)\nest = DAGSVC(C=10 + seed, gamma=0.5, n_jobs=2).fit(d.X, d.y)\ntime.sleep(1)',
-    'run.table("t", pd.DataFrame({"seed": [seed], "score": [est.score(d.X, d.y)], "verdict": ["close"]}))',
+    'd = load("iris", scaled=True)\n'
+    "est = DAGSVC(C=10 + seed, gamma=0.5, n_jobs=2).fit(d.X, d.y)\ntime.sleep(1)",
+    'found = {"seed": [seed], "score": [est.score(d.X, d.y)], "verdict": ["close"]}\n'
+    'run.table("t", pd.DataFrame(found))',
 )
 
 
 def main(jobs: int, seconds: float) -> int:
     """Run `jobs` notebooks and kill a worker every so many `seconds`."""
     with tempfile.TemporaryDirectory() as folder:
-        nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-        nb.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nb = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]
+        )
+        nb.metadata.kernelspec = {
+            "name": "python3",
+            "display_name": "Python 3",
+            "language": "python",
+        }
         nb.cells[0].metadata["tags"] = ["parameters"]
         path = Path(folder, "01_small.ipynb")
         nbformat.write(nb, path)
-        batch = parameters.plan([path], Path(folder, "out"), {}, [{"seed": k} for k in range(jobs)])
+        batch = parameters.plan(
+            [path], Path(folder, "out"), {}, [{"seed": k} for k in range(jobs)]
+        )
         killed, over, start = [], threading.Event(), time.monotonic()
-        # a worker that is slow to come back is not given up, as one of a cluster's is after 15 seconds
+        # a worker that is slow to come back is not given up, as one of a cluster's is
+        # after 15 seconds
         patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
         with (
             patient,
-            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+            LocalCluster(
+                n_workers=2,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=50,
+            ) as cluster,
         ):
 
             def kill() -> None:
                 while not over.wait(seconds):
-                    pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+                    pids = [
+                        nanny.pid for nanny in cluster.workers.values() if nanny.pid
+                    ]
                     if len(pids) == 2:  # the one before is back
                         killed.append(random.choice(pids))
                         os.kill(killed[-1], signal.SIGKILL)
@@ -62,9 +80,19 @@ def main(jobs: int, seconds: float) -> int:
         files = [job.out / "01_small" / "t.csv" for job in batch]
         tables = [pd.read_csv(path) for path in files if path.exists()]
         finished = sum(outcome.status == "finished" for outcome in outcomes)
-        right = sum(table["seed"].tolist() == [k] and table["score"][0] > 0.95 for k, table in enumerate(tables))
-        left = [p for p in psutil.Process().children(recursive=True) if "ipykernel_launcher" in " ".join(p.cmdline())]
-        print(f"{finished} of {jobs} finished, {right} tables right, {len(killed)} workers killed, {len(left)} left")
+        right = sum(
+            table["seed"].tolist() == [k] and table["score"][0] > 0.95
+            for k, table in enumerate(tables)
+        )
+        left = [
+            p
+            for p in psutil.Process().children(recursive=True)
+            if "ipykernel_launcher" in " ".join(p.cmdline())
+        ]
+        print(
+            f"{finished} of {jobs} finished, {right} tables right, "
+            f"{len(killed)} workers killed, {len(left)} left"
+        )
         for outcome in outcomes:
             if outcome.error:
                 print(outcome.job.label, outcome.error)
@@ -72,4 +100,8 @@ def main(jobs: int, seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(os.environ.get("JOBS", 200)), float(os.environ.get("SECONDS_APART", 60))))
+    sys.exit(
+        main(
+            int(os.environ.get("JOBS", 200)), float(os.environ.get("SECONDS_APART", 60))
+        )
+    )

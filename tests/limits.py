@@ -1,4 +1,4 @@
-"""What a case may take: a second of processor time, and 200 MB for all of them, measured in a process of their own."""
+"""What cases may take: a second of processor time each, and 200 MB together."""
 
 import multiprocessing
 import sys
@@ -9,21 +9,26 @@ from time import process_time
 
 import pytest
 
-SECONDS, BYTES = 1.0, 200e6
+SECONDS = 1.0
+BYTES = 200e6
 
 
 def limited(check: Callable[[object], bool], cases: Iterable) -> int:
-    """How many of the cases `check` finds true; each within SECONDS, and with BYTES asked for and taken at most.
+    """How many of the cases `check` finds true, each within SECONDS and BYTES.
 
-    They run in a forked child, which the system kills where a case goes on for seconds, be it in C, and whose memory
-    counts from the fork.
+    They run in a forked child, which the system kills where a case goes on for seconds,
+    be it in C, and whose memory counts from the fork.
     """
-    resource = pytest.importorskip("resource", reason="there are no limits on processes here")
+    resource = pytest.importorskip(
+        "resource", reason="there are no limits on processes here"
+    )
     fork = multiprocessing.get_context("fork")
     at, found = fork.Value("i", -1), fork.Value("i", 0)
 
     def largest() -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+            1 if sys.platform == "darwin" else 1024
+        )
 
     def child() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -18,10 +18,19 @@ def test_ratios_stand_peers_first_and_targets_are_judged():
         dict(dataset="a", task="predict, dag, all test rows", ours_s=3.0),
     ]
     table = bench.judged(pd.DataFrame(rows))
-    assert table.columns[:5].tolist() == ["dataset", "task", "libsvm_s", "onedal_s", "ours_s"]
+    assert table.columns[:5].tolist() == [
+        "dataset",
+        "task",
+        "libsvm_s",
+        "onedal_s",
+        "ours_s",
+    ]
     np.testing.assert_allclose(table["of_libsvm"][:3], [0.5, 0.95, 0.05])
-    assert table["reached"].tolist()[:3] == ["yes", "no", "no"] and pd.isna(table["reached"][3])
-    assert pd.isna(bench.judged(pd.DataFrame(rows[:1]).drop(columns="onedal_s"))["of_onedal"][0])
+    assert table["reached"].tolist()[:3] == ["yes", "no", "no"]
+    assert pd.isna(table["reached"][3])
+    assert pd.isna(
+        bench.judged(pd.DataFrame(rows[:1]).drop(columns="onedal_s"))["of_onedal"][0]
+    )
 
 
 def test_best_takes_the_fastest_run():
@@ -45,9 +54,18 @@ def test_objectives_agree_with_libsvm_on_some_pairs(monkeypatch):
 def test_growth_has_both_parties_at_every_size(over):
     table = bench.growth(over, (20, 40) if over == "rows" else (2, 3), repeats=1)
     assert table["over"].eq(over).all() and table["size"].is_monotonic_increasing
-    seconds = [f"{task}_{who}" for task in ("fit", "predict", "one_row") for who in ("ours", "libsvm")]
-    assert (table[[*seconds, "one_row_votes", "fit_limit", "predict_limit"]] > 0).all(axis=None)
-    assert table[["memory_ours", "memory_libsvm"]].isna().all(axis=None) or (table["memory_ours"] >= 0).all()
+    seconds = [
+        f"{task}_{who}"
+        for task in ("fit", "predict", "one_row")
+        for who in ("ours", "libsvm")
+    ]
+    assert (table[[*seconds, "one_row_votes", "fit_limit", "predict_limit"]] > 0).all(
+        axis=None
+    )
+    assert (
+        table[["memory_ours", "memory_libsvm"]].isna().all(axis=None)
+        or (table["memory_ours"] >= 0).all()
+    )
     with pytest.raises(ValueError, match="rows, classes, inputs"):
         bench.growth("columns")
 
@@ -55,7 +73,9 @@ def test_growth_has_both_parties_at_every_size(over):
 def test_small_data_ratios_are_ours_over_libsvms():
     table = bench.small(("iris",), repeats=1)
     assert table["C"].tolist() == [1.0, 100.0] and table["rows"].eq(150).all()
-    np.testing.assert_allclose(table["fit_ratio"], table["fit_ours"] / table["fit_libsvm"])
+    np.testing.assert_allclose(
+        table["fit_ratio"], table["fit_ours"] / table["fit_libsvm"]
+    )
 
 
 def test_made_classes_are_balanced_and_nearly_apart():

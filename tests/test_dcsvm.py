@@ -35,7 +35,9 @@ def measures(table, classes, theta):
     found = {}
     for t, (i, j) in enumerate(combinations(range(table.shape[1]), 2)):
         if i in classes and j in classes:
-            as_i, as_j = (sum(table[t, c, side] > theta for c in classes) for side in (0, 1))
+            as_i, as_j = (
+                sum(table[t, c, side] > theta for c in classes) for side in (0, 1)
+            )
             k, own = len(classes), table[t, i, 0] + table[t, j, 1]
             found[t] = i, j, as_i + as_j - k, min(k - as_i, k - as_j), own / 2
     return found
@@ -46,7 +48,9 @@ def test_dcsvm_measures_and_first_steps_as_printed():
     table = np.array([[share[c] for c in row] for row in FIGURE_2.values()])
     names = np.array([1, 2, 3, 5, 6, 7])
     for number, classes in ((1, [0, 1, 2, 3, 4, 5]), (2, [0, 1, 2, 3])):
-        printed = published(f"don2018_table{number}")[["machine", "purity_theta0", "balance_theta0", "score_pct"]]
+        printed = published(f"don2018_table{number}")[
+            ["machine", "purity_theta0", "balance_theta0", "score_pct"]
+        ]
         found = measures(table, classes, 0.0).values()
         mine = [(f"{names[i]}-{names[j]}", p, b, 100 * s) for i, j, p, b, s in found]
         assert mine == list(printed.itertuples(index=False, name=None))
@@ -87,7 +91,10 @@ def test_dcsvm_sweep_answers_as_each_threshold_does():
     for theta, labels, cost in est.sweep(T, (0.0, 0.02, 0.2)):
         want, theirs = est.with_threshold(theta).predict_with_cost(T)
         assert (labels == want).all()
-        assert all((a == b).all() for a, b in zip(vars(cost).values(), vars(theirs).values(), strict=True))
+        assert all(
+            (a == b).all()
+            for a, b in zip(vars(cost).values(), vars(theirs).values(), strict=True)
+        )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -107,7 +114,11 @@ def test_dcsvm_halves_as_in_proposition_2(k):
     code = pair_code(k)
     i, j = np.triu_indices(k, 1)
     nearer = np.abs(np.arange(k) - i[:, None]) < np.abs(np.arange(k) - j[:, None])
-    share = np.where(np.abs(np.arange(k) - i[:, None]) == np.abs(np.arange(k) - j[:, None]), 1.0, nearer)
+    share = np.where(
+        np.abs(np.arange(k) - i[:, None]) == np.abs(np.arange(k) - j[:, None]),
+        1.0,
+        nearer,
+    )
     graph = dcsvm_graph(np.stack([share, 1 - share], axis=2), 0.0, "balance").grow()
     assert graph.depth().max() == int(np.ceil(np.log2(k))) and len(code) == len(share)
 

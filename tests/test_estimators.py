@@ -1,9 +1,12 @@
 """What a user expects of a scikit-learn estimator."""
 
 from functools import partial
+from threading import get_ident
+from time import sleep
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import VotingClassifier
@@ -16,7 +19,17 @@ from sklearn.svm import SVC
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dagsvm_lab import DAGSVC, DCSVC, ECOCSVC, MaxWinsSVC, OneVsRestSVC, gamma_from_sigma, load, systems
+from dagsvm_lab import (
+    DAGSVC,
+    DCSVC,
+    ECOCSVC,
+    MaxWinsSVC,
+    OneVsRestSVC,
+    gamma_from_sigma,
+    load,
+    systems,
+)
+from dagsvm_lab.ballots import won
 
 EVERY = [getattr(systems, name) for name in systems.__all__]
 BANKS = [c for c in EVERY if issubclass(c, systems.base.BankClassifier)]
@@ -24,6 +37,15 @@ BANKS = [c for c in EVERY if issubclass(c, systems.base.BankClassifier)]
 
 @parametrize_with_checks([make() for make in EVERY])
 def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+KERNELS = ["precomputed", "linear", "poly", "sigmoid", "laplacian"]
+
+
+@pytest.mark.slow
+@parametrize_with_checks([make(kernel=kernel) for kernel in KERNELS for make in EVERY])
+def test_scikit_learns_own_checks_with_every_kernel(estimator, check):
     check(estimator)
 
 
@@ -64,7 +86,9 @@ def test_a_row_gets_the_same_answer_in_any_batch(make):
     order = np.random.default_rng(0).permutation(len(T))
     np.testing.assert_array_equal(est.decision_function(T[order]), scores[order])
     for row in order[:10]:
-        np.testing.assert_array_equal(est.decision_function(T[row : row + 1])[0], scores[row])
+        np.testing.assert_array_equal(
+            est.decision_function(T[row : row + 1])[0], scores[row]
+        )
     pieces = [est.predict(part) for part in np.split(T, [1, 8, 140])]
     np.testing.assert_array_equal(np.concatenate(pieces), labels)
 
@@ -85,14 +109,23 @@ def test_precomputed_and_callable_kernels(make, iris):
         systems.BinaryTreeSVC,
         systems.PosteriorSVC,
     ):  # these measure in feature space
-        np.testing.assert_allclose(given.decision_function(K), plain.decision_function(X), atol=1e-5)
+        np.testing.assert_allclose(
+            given.decision_function(K), plain.decision_function(X), atol=1e-5
+        )
 
 
 def test_in_pipelines_searches_and_calibration(iris):
     X, y = iris
-    search = GridSearchCV(make_pipeline(StandardScaler(), DAGSVC()), {"dagsvc__C": [0.1, 10.0]}, cv=3, n_jobs=1)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), DAGSVC()),
+        {"dagsvc__C": [0.1, 10.0]},
+        cv=3,
+        n_jobs=1,
+    )
     assert search.fit(X, y).best_score_ > 0.9
-    assert CalibratedClassifierCV(MaxWinsSVC(), cv=3).fit(X, y).predict_proba(X).shape == (150, 3)
+    assert CalibratedClassifierCV(MaxWinsSVC(), cv=3).fit(X, y).predict_proba(
+        X
+    ).shape == (150, 3)
 
 
 def test_class_and_sample_weights_move_the_answer(iris):
@@ -101,8 +134,12 @@ def test_class_and_sample_weights_move_the_answer(iris):
     heavy = MaxWinsSVC(C=0.1, class_weight={"virginica": 50}).fit(X, y).predict(X)
     assert (heavy == "virginica").sum() > (flat == "virginica").sum()
     twice = DAGSVC(C=2.0, gamma=0.5).fit(np.vstack([X, X[50:]]), np.append(y, y[50:]))
-    weighed = DAGSVC(C=2.0, gamma=0.5).fit(X, y, sample_weight=np.repeat([1, 2], [50, 100]))
-    np.testing.assert_allclose(twice.decision_function(X), weighed.decision_function(X), atol=1e-7)
+    weighed = DAGSVC(C=2.0, gamma=0.5).fit(
+        X, y, sample_weight=np.repeat([1, 2], [50, 100])
+    )
+    np.testing.assert_allclose(
+        twice.decision_function(X), weighed.decision_function(X), atol=1e-7
+    )
 
 
 def test_progress_shows_only_when_asked(iris, capfd):
@@ -113,18 +150,52 @@ def test_progress_shows_only_when_asked(iris, capfd):
 
 
 WRONG = {
-    "C": [0, -1.0, "1", np.nan, np.inf, None], "kernel": ["gauss", 3, None], "gamma": [0, -1, np.nan, np.inf, "wide"],
-    "degree": ["3", -1, 2.5], "coef0": ["0", np.nan, None], "tol": [0, -1.0, "x", np.inf], "solver": ["newton", None],
-    "n_jobs": [1.5, "2"], "cache_size": [-1, 0, "big"], "max_iter": [0, -2, 1.5], "class_weight": ["even", 3],
-    "verbose": ["loud", -1], "break_ties": ["no"], "scale_pairs": [2], "order": ["reverse", 3],
+    "C": [0, -1.0, "1", np.nan, 10**400, None],
+    "kernel": ["gauss", 3, None],
+    "gamma": [0, -1, np.nan, np.inf, "wide"],
+    "degree": ["3", -1, 2.5],
+    "coef0": ["0", np.nan, None],
+    "tol": [0, -1.0, "x", np.inf],
+    "solver": ["newton", None],
+    "n_jobs": [1.5, "2"],
+    "cache_size": [-1, 0, "big"],
+    "max_iter": [0, -2, 1.5],
+    "class_weight": ["even", 3],
+    "verbose": ["loud", -1],
+    "shrinking": ["no", 2],
+    "probability": [True, "no"],
+    "decision_function_shape": ["all", None],
+    "break_ties": ["no"],
+    "scale_pairs": [2],
+    "order": ["reverse", 3],
     "random_state": ["a", -1],
-    "threshold": [-0.1, 0.5, "0"], "prefer": ["purity"], "tune": ["best"], "gammas": [3], "Cs": ["x"],
-    "separability": ["all", -1.0], "cv": ["x", 1.5], "strategy": ["ova"], "n_neighbors": [0, 1.5], "among": ["none"],
-    "bandwidth": [0, -1.0], "reading": ["hard"], "pair": ["best"], "posterior": ["soft"], "band": [-0.1],
-    "follow": [-0.1, 2], "routing": ["rows"], "retrain": ["yes"], "max_nodes": [0], "separate": ["two"],
-    "distance": ["cosine"], "code": ["full", 3], "decoding": ["soft"], "code_size": [0, 1.5],
-    "alpha": [0, 1, -0.1], "loss": [-0.1, 2], "folds": [1, 2.5], "lookahead": [0, 1.5], "glances": ["two", 2],
-}  # fmt: skip
+    "threshold": [-0.1, 0.5, "0"],
+    "prefer": ["purity"],
+    "tune": ["best"],
+    "gammas": [3],
+    "Cs": ["x"],
+    "separability": ["all", -1.0],
+    "cv": ["x", 1.5],
+    "strategy": ["ova"],
+    "n_neighbors": [0, 1.5],
+    "among": ["none"],
+    "bandwidth": [0, -1.0],
+    "labels": ["plain"],
+    "pair": ["best"],
+    "band": [-0.1],
+    "split_above": [-0.1, 2],
+    "routing": ["rows"],
+    "retrain": ["yes"],
+    "max_nodes": [0],
+    "separate": ["two"],
+    "distance": ["cosine"],
+    "code": ["full", 3],
+    "decoding": ["soft"],
+    "code_size": [0, 1.5],
+    "alpha": [0, 1, -0.1],
+    "loss": [-0.1, 2],
+    "base": ["dag", 3, MaxWinsSVC()],
+}
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -133,12 +204,19 @@ def test_every_parameter_is_checked_and_named(make, iris):
         if name == "unclassified_label":  # anything will do
             continue
         for value in WRONG[name]:
-            with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of {make.__name__} must be"):
+            with pytest.raises(
+                InvalidParameterError,
+                match=f"'{name}' parameter of {make.__name__} must be",
+            ):
                 make(**{name: value}).fit(*iris)
 
 
 def test_orders_must_name_every_class(iris):
-    for order in (["setosa"], ["setosa", "setosa", "virginica"], ["setosa", "versicolor", "rose"]):
+    for order in (
+        ["setosa"],
+        ["setosa", "setosa", "virginica"],
+        ["setosa", "versicolor", "rose"],
+    ):
         with pytest.raises(ValueError, match="each of the 3 classes once"):
             DAGSVC(order=order).fit(*iris)
     with pytest.raises(InvalidParameterError, match="threshold"):
@@ -148,7 +226,10 @@ def test_orders_must_name_every_class(iris):
 def test_no_seed_means_another_draw(iris):
     X, y = load_digits(return_X_y=True)
     bank = MaxWinsSVC().fit(X[:200], y[:200]).machines_
-    orders = {tuple(DAGSVC(order="random").fit_over(bank, X[:200], y[:200]).order_) for _ in range(5)}
+    orders = {
+        tuple(DAGSVC(order="random").fit_over(bank, X[:200], y[:200]).order_)
+        for _ in range(5)
+    }
     assert len(orders) > 1
     codes = {ECOCSVC().fit(*iris).machines_.code.tobytes() for _ in range(5)}
     assert len(codes) > 1
@@ -162,8 +243,13 @@ def test_what_users_of_svc_look_for(make, iris):
         bank = est.machines_
         assert est.support_vectors_.shape == (len(est.support_), 4)
         np.testing.assert_array_equal(est.support_vectors_, X[est.support_])
-        assert est.dual_coef_.shape == (len(bank.code), len(est.support_)) and est.intercept_.shape == (len(bank.code),)
-        np.testing.assert_array_equal(est.n_support_, [(y[est.support_] == c).sum() for c in est.classes_])
+        assert est.dual_coef_.shape == (
+            len(bank.code),
+            len(est.support_),
+        ) and est.intercept_.shape == (len(bank.code),)
+        np.testing.assert_array_equal(
+            est.n_support_, [(y[est.support_] == c).sum() for c in est.classes_]
+        )
     f = X @ linear.coef_.T + linear.intercept_
     np.testing.assert_allclose(f, linear.machines_.decision(X), atol=1e-9)
     assert not hasattr(bent, "coef_")
@@ -171,11 +257,20 @@ def test_what_users_of_svc_look_for(make, iris):
 
 def test_attributes_are_libsvms(iris):
     X, y = iris[0][50:], iris[1][50:]
-    ours, theirs = MaxWinsSVC(kernel="linear", tol=1e-8).fit(X, y), SVC(kernel="linear", tol=1e-8).fit(X, y)
+    ours, theirs = (
+        MaxWinsSVC(kernel="linear", tol=1e-8).fit(X, y),
+        SVC(kernel="linear", tol=1e-8).fit(X, y),
+    )
     np.testing.assert_array_equal(ours.support_, np.sort(theirs.support_))
     np.testing.assert_array_equal(ours.n_support_, theirs.n_support_)
-    np.testing.assert_allclose(-ours.coef_, theirs.coef_, atol=1e-4)  # LIBSVM's sign is that of the second class
-    np.testing.assert_allclose(-ours.intercept_, theirs.intercept_, atol=1e-4)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+    order = np.argsort(theirs.support_)  # SVC's stand class by class
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_[:, order], atol=1e-4)
+    f = X @ ours.coef_.T + ours.intercept_
+    np.testing.assert_allclose(f[:, 0], ours.decision_function(X), atol=1e-9)
+    with pytest.raises(ValueError, match="read-only"):
+        ours.coef_[0, 0] = 0.0
     scaled = MaxWinsSVC(kernel="linear", scale_pairs=True).fit(*iris)
     f = iris[0] @ scaled.coef_.T + scaled.intercept_
     np.testing.assert_allclose(f, scaled.machines_.decision(iris[0]), atol=1e-9)
@@ -190,26 +285,42 @@ def test_saved_models_keep_names_keys_and_labels(iris, tmp_path):
     ):
         est.save(tmp_path / "model.npz")
         again = type(est).load(tmp_path / "model.npz")
-        assert again.feature_names_in_.tolist() == frame.columns.tolist() == est.feature_names_in_.tolist()
-        assert again.get_params() == est.get_params() and again.class_weight.keys() == est.class_weight.keys()
-        assert again.classes_.dtype == est.classes_.dtype and type(again.classes_[0]) is type(est.classes_[0])
+        assert (
+            again.feature_names_in_.tolist()
+            == frame.columns.tolist()
+            == est.feature_names_in_.tolist()
+        )
+        assert (
+            again.get_params() == est.get_params()
+            and again.class_weight.keys() == est.class_weight.keys()
+        )
+        assert again.classes_.dtype == est.classes_.dtype and type(
+            again.classes_[0]
+        ) is type(est.classes_[0])
         np.testing.assert_array_equal(again.predict(frame), est.predict(frame))
         with pytest.raises(ValueError, match="feature names"):
             again.predict(frame[frame.columns[::-1]])
 
 
-def test_jobs_at_predict_change_nothing(iris):
+def test_jobs_at_predict_change_nothing():
     X, y = load_digits(return_X_y=True)
-    one, two = (MaxWinsSVC(n_jobs=jobs).fit(X[:300], y[:300]) for jobs in (None, 2))
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
-    used = []
-    bank, decision = two.machines_, type(two.machines_).decision
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(bank), "decision", lambda *a, n_jobs=None: used.append(n_jobs) or decision(*a, n_jobs=n_jobs)
-        )
-        two.predict(X)
-    assert used == [2]
+    threads = set()
+
+    def kernel(A, B):
+        threads.add(get_ident())
+        sleep(0.001)  # long enough for another thread to take the next rows
+        return A @ B.T
+
+    one, two = (
+        MaxWinsSVC(kernel=kernel, n_jobs=jobs).fit(X[:300], y[:300])
+        for jobs in (None, 2)
+    )
+    scores = one.decision_function(X)
+    labels = one.predict(X)
+    threads.clear()
+    np.testing.assert_array_equal(two.decision_function(X), scores)
+    np.testing.assert_array_equal(two.predict(X), labels)
+    assert len(threads) > 1
 
 
 def test_probabilities_by_calibration(iris):
@@ -219,37 +330,105 @@ def test_probabilities_by_calibration(iris):
     p = dag.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert roc_auc_score(y, p, multi_class="ovr") > 0.95
-    both = VotingClassifier([("dag", make(DAGSVC())), ("wins", make(MaxWinsSVC()))], voting="soft").fit(X, y)
+    both = VotingClassifier(
+        [("dag", make(DAGSVC())), ("wins", make(MaxWinsSVC()))], voting="soft"
+    ).fit(X, y)
     assert both.score(X, y) > 0.9
-    assert cross_val_score(make(MaxWinsSVC()), X, y, scoring="roc_auc_ovr", cv=3).mean() > 0.95
+    assert (
+        cross_val_score(make(MaxWinsSVC()), X, y, scoring="roc_auc_ovr", cv=3).mean()
+        > 0.95
+    )
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_the_answer_has_the_largest_score(make):
+    X, y = load_digits(n_class=5, return_X_y=True)
+    T = X[200:600] + np.random.default_rng(0).normal(scale=4, size=(400, 64))
+    est = make(C=5.0).fit(X[:200], y[:200])
+    scores = est.decision_function(T)
+    best = est.classes_[scores.argmax(axis=1)]
+    tied = np.zeros(len(T), bool)
+    if make in (systems.MaxWinsSVC, systems.PosteriorSVC):  # ties go to the first
+        counts = won(est.machines_.decision(T), est.machines_.code)
+        tied = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    np.testing.assert_array_equal(est.predict(T)[~tied], best[~tied])
+    two = make(C=5.0).fit(X[y < 2][:60], y[y < 2][:60])
+    np.testing.assert_array_equal(two.predict(T), two.decision_function(T) > 0)
+
+
+def test_scores_of_machines_as_svc_gives_them(iris):
+    X, y = iris
+    ours = MaxWinsSVC(gamma=0.5, tol=1e-6, decision_function_shape="ovo").fit(X, y)
+    theirs = SVC(gamma=0.5, tol=1e-6, decision_function_shape="ovo").fit(X, y)
+    f = theirs.decision_function(X)
+    np.testing.assert_allclose(ours.decision_function(X), f, atol=1e-5)
+    with pytest.raises(ValueError, match="break_ties must be False"):
+        ours.set_params(break_ties=True).predict(X)
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_which_kernels_take_sparse_rows(make, iris):
+    X, y = iris
+    thin = csr_matrix(np.where(X > 3, X, 0.0))
+    given = make(kernel="precomputed")
+    assert not given.__sklearn_tags__().input_tags.sparse
+    with pytest.raises(TypeError, match="Sparse precomputed"):
+        given.fit(csr_matrix(X @ X.T), y)
+    make = partial(make, random_state=0)
+    called = make(kernel=lambda A, B: A @ B.T)
+    assert not called.__sklearn_tags__().input_tags.sparse  # nobody knows
+    if called._sparse:
+        linear = make(kernel="linear").fit(thin, y)
+        np.testing.assert_array_equal(
+            called.fit(thin, y).predict(thin), linear.predict(thin)
+        )
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_skops_keeps_them(make, iris):
+    skops = pytest.importorskip("skops.io")
+    X, y = iris
+    pipe = make_pipeline(StandardScaler(), make()).fit(X, y)
+    data = skops.dumps(pipe)
+    again = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
+    np.testing.assert_array_equal(again.predict(X), pipe.predict(X))
 
 
 def test_random_and_given_orders(iris):
     X, y = iris
     given = DAGSVC(order=["virginica", "setosa", "versicolor"]).fit(X, y)
     assert given.order_.tolist() == ["virginica", "setosa", "versicolor"]
-    once, again = (DAGSVC(order="random", random_state=4).fit(X, y).order_.tolist() for _ in range(2))
+    once, again = (
+        DAGSVC(order="random", random_state=4).fit(X, y).order_.tolist()
+        for _ in range(2)
+    )
     assert once == again and sorted(once) == sorted(set(y))
-    np.testing.assert_array_equal(given.with_order(once).predict(X), DAGSVC(order=once).fit(X, y).predict(X))
+    np.testing.assert_array_equal(
+        given.with_order(once).predict(X), DAGSVC(order=once).fit(X, y).predict(X)
+    )
 
 
-PLATT = [  # sigma, C, and Table 1's kernel evaluations, K parameters and error of Letter
+PLATT = [  # sigma, C; Table 1's kernel evaluations, K parameters, error of Letter
     ("OneVsRestSVC", 0.447, 100, 8183, 148, 2.2),
     ("MaxWinsSVC", 0.632, 100, 7357, 160, 2.4),
     ("DAGSVC", 0.447, 10, 3834, 223, 2.2),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sigma", "C", "evaluations", "size", "error"), PLATT)
 def test_letter_as_in_platts_table_1(name, sigma, C, evaluations, size, error):
     d = load("letter", scaled=True)
-    est = getattr(systems, name)(C=C, gamma=gamma_from_sigma(sigma)).fit(d.X_train, d.y_train)
+    est = getattr(systems, name)(C=C, gamma=gamma_from_sigma(sigma)).fit(
+        d.X_train, d.y_train
+    )
     labels, cost = est.predict_with_cost(d.X_test)
     assert cost.kernel_evaluations.mean() == pytest.approx(evaluations, rel=0.03)
     assert est.n_parameters_ / 1000 == pytest.approx(size, rel=0.03)
     assert 100 * np.mean(labels != d.y_test) == pytest.approx(error, abs=0.2)
 
 
+@pytest.mark.slow
 def test_usps_as_in_platts_table_1():
     d = load("usps")
     est = MaxWinsSVC(C=100, gamma=gamma_from_sigma(5.06)).fit(d.X_train, d.y_train)

@@ -1,4 +1,4 @@
-"""The ground floor: what installs, what imports, what is promised in more than one file."""
+"""What installs, what imports, and what is promised in more than one file."""
 
 import re
 import shlex
@@ -13,46 +13,71 @@ from packaging.utils import canonicalize_name
 
 import dagsvm_lab
 
-# what a checkout's environment holds; the other extras are installed when they are asked for
+# what a checkout's environment holds; other extras are installed when asked for
 EXTRAS = ("test", "notebooks", "cluster")
 
 
 def requirements(root, *extras: str) -> dict[str, Requirement]:
     """The project's own requirements by name, with those of `extras`."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = project["dependencies"] + [r for e in extras for r in project["optional-dependencies"][e]]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    asked = project["dependencies"] + [
+        r for e in extras for r in project["optional-dependencies"][e]
+    ]
     return {canonicalize_name(r.name): r for r in map(Requirement, asked)}
 
 
 def constraints(root) -> dict[str, str]:
     lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return {canonicalize_name(name): v for name, _, v in (line.partition("==") for line in lines)}
+    return {
+        canonicalize_name(name): v
+        for name, _, v in (line.partition("==") for line in lines)
+    }
 
 
 def test_environment_asks_for_what_pyproject_asks_for(root):
-    environment = yaml.safe_load((root / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
-    conda = [Requirement(line) for line in environment if isinstance(line, str) and ">=" in line]
+    environment = yaml.safe_load(
+        (root / "environment.yml").read_text(encoding="utf-8")
+    )["dependencies"]
+    conda = [
+        Requirement(line)
+        for line in environment
+        if isinstance(line, str) and ">=" in line
+    ]
     assert {canonicalize_name(r.name): r.specifier for r in conda} == {
         name: r.specifier for name, r in requirements(root, *EXTRAS).items()
     }
-    python = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
-    [minor] = [d.removeprefix("python=") for d in environment if isinstance(d, str) and d.startswith("python=")]
-    assert re.fullmatch(r"3\.\d+", minor) and Requirement(f"python{python}").specifier.contains(minor)
+    python = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]["requires-python"]
+    [minor] = [
+        d.removeprefix("python=")
+        for d in environment
+        if isinstance(d, str) and d.startswith("python=")
+    ]
+    assert re.fullmatch(r"3\.\d+", minor)
+    assert Requirement(f"python{python}").specifier.contains(minor)
 
 
 def test_pip_understands_the_lines_meant_for_it(root, tmp_path):
-    """conda hands the lines of `pip:` to pip in a requirements file; options of the command line are refused there."""
+    """conda hands the lines of `pip:` to pip as a requirements file: no options."""
     from pip._internal.network.session import PipSession
     from pip._internal.req.constructors import install_req_from_parsed_requirement
     from pip._internal.req.req_file import parse_requirements
 
-    environment = yaml.safe_load((root / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    environment = yaml.safe_load(
+        (root / "environment.yml").read_text(encoding="utf-8")
+    )["dependencies"]
     [lines] = [d["pip"] for d in environment if isinstance(d, dict)]
-    (tmp_path / "pip.txt").write_text("\n".join(line.replace("-e .", f"-e {root}") for line in lines))
+    (tmp_path / "pip.txt").write_text(
+        "\n".join(line.replace("-e .", f"-e {root}") for line in lines)
+    )
     parsed = list(parse_requirements(str(tmp_path / "pip.txt"), PipSession()))
-    assert [(p.is_editable, install_req_from_parsed_requirement(p).link.file_path) for p in parsed] == [
-        (True, str(root))
-    ]
+    assert [
+        (p.is_editable, install_req_from_parsed_requirement(p).link.file_path)
+        for p in parsed
+    ] == [(True, str(root))]
 
 
 def test_constraints_are_names_and_versions_that_satisfy_pyproject(root):
@@ -60,15 +85,19 @@ def test_constraints_are_names_and_versions_that_satisfy_pyproject(root):
         assert re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.+!]*", line), line
     pinned = constraints(root)
     for name, requirement in requirements(root, *EXTRAS, "qp", "bench", "site").items():
-        assert name in pinned and requirement.specifier.contains(pinned[name], prereleases=True), requirement
+        assert name in pinned and requirement.specifier.contains(
+            pinned[name], prereleases=True
+        ), requirement
 
 
 def test_constraints_cover_everything_that_is_pulled_in(root):
     from importlib.metadata import PackageNotFoundError, distribution
 
     if distribution("jupyterlab").version != constraints(root)["jupyterlab"]:
-        pytest.skip("other versions than the pinned ones are installed, which may need other packages")
-    pinned, todo, seen = constraints(root), list(requirements(root, *EXTRAS).values()), set()
+        pytest.skip("other versions than the pinned ones may need other packages")
+    pinned = constraints(root)
+    todo = list(requirements(root, *EXTRAS).values())
+    seen = set()
     while todo:
         requirement = todo.pop()
         key = (canonicalize_name(requirement.name), *sorted(requirement.extras))
@@ -77,11 +106,18 @@ def test_constraints_cover_everything_that_is_pulled_in(root):
         seen.add(key)
         assert key[0] in pinned, f"{requirement.name} is not pinned"
         try:
-            inner = [Requirement(text) for text in distribution(requirement.name).requires or []]
+            inner = [
+                Requirement(text)
+                for text in distribution(requirement.name).requires or []
+            ]
         except PackageNotFoundError:
             continue
         extras = ("", *requirement.extras)
-        todo += [r for r in inner if not r.marker or any(r.marker.evaluate({"extra": e}) for e in extras)]
+        todo += [
+            r
+            for r in inner
+            if not r.marker or any(r.marker.evaluate({"extra": e}) for e in extras)
+        ]
     assert len(seen) > 50
 
 
@@ -102,40 +138,59 @@ def test_every_import_is_declared(root):
     """By the project itself, and by the extra that the module belongs to."""
     from importlib.metadata import packages_distributions
 
-    providers = {name: set(map(canonicalize_name, found)) for name, found in packages_distributions().items()}
-    providers["sklearnex"] = {"scikit-learn-intelex"}  # which need not be installed here
+    providers = {
+        name: set(map(canonicalize_name, found))
+        for name, found in packages_distributions().items()
+    }
+    # which need not be installed here
+    providers["sklearnex"] = {"scikit-learn-intelex"}
     everything = set(requirements(root, *EXTRAS, "bench", "site"))
     for path in (root / "dagsvm_lab").rglob("*.py"):
         for name in imported(path):
-            assert providers.get(name, set()) & everything, f"{path.name} imports {name}"
+            assert providers.get(name, set()) & everything, (
+                f"{path.name} imports {name}"
+            )
 
 
 def test_an_estimators_user_needs_only_the_projects_own_requirements(root):
-    """With every extra's packages out of reach, estimators fit, predict, save and load, and data load."""
-    extras = {"pandas", "matplotlib", "seaborn", "IPython", "papermill", "nbformat", "cvxopt", "psutil", "yaml",
-              "distributed", "dask", "jupyter_client", "pytest"}  # fmt: skip
+    """With every extra's packages out of reach, estimators fit and data load."""
+    extras = set(
+        "pandas matplotlib seaborn IPython papermill nbformat cvxopt psutil yaml "
+        "distributed dask jupyter_client pytest".split()
+    )
     code = f"""
 import sys
-class Absent:
+class Hiding:
+    def __init__(self, finder):
+        self.finder = finder
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {extras!r}:
-            raise ModuleNotFoundError(f"no module named {{name}}", name=name)
-sys.meta_path.insert(0, Absent())
+        hidden = name.partition(".")[0] in {extras!r}
+        return None if hidden else self.finder.find_spec(name, path, target)
+sys.meta_path = [Hiding(finder) for finder in sys.meta_path]
 import dagsvm_lab
 from dagsvm_lab.run.cli import main
 d = dagsvm_lab.load("iris", scaled=True)
 for name in dagsvm_lab.__all__:
     if name.endswith("SVC"):
-        assert getattr(dagsvm_lab, name)(C=10, gamma=1.0).fit(d.X, d.y).score(d.X, d.y) > 0.9, name
+        est = getattr(dagsvm_lab, name)(C=10, gamma=1.0).fit(d.X, d.y)
+        assert est.score(d.X, d.y) > 0.9, name
 assert main(["data", "list"]) == 0 and main(["data", "verify"]) == 0
 sys.exit(main(["papers"]))
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.returncode == 1 and "dagsvm-lab[notebooks]" in run.stderr and "Traceback" not in run.stderr, run.stderr
+    assert (
+        run.returncode == 1
+        and "dagsvm-lab[notebooks]" in run.stderr
+        and "Traceback" not in run.stderr
+    ), run.stderr
 
 
 def test_import_pulls_in_no_notebook_machinery():
-    heavy = "{'matplotlib', 'IPython', 'jupyter_client', 'papermill', 'pandas', 'sklearn'}"
+    heavy = (
+        "{'matplotlib', 'IPython', 'jupyter_client', 'papermill', 'pandas', 'sklearn'}"
+    )
     code = f"import sys, dagsvm_lab; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
@@ -154,20 +209,33 @@ def test_one_version_everywhere(root, capsys):
     assert capsys.readouterr().out.split() == ["dagsvm-lab", dagsvm_lab.__version__]
     citation = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == dagsvm_lab.__version__
-    newest = re.search(r"^## \[(.+?)\]", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    newest = re.search(
+        r"^## \[(.+?)\]", (root / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
+    )
     assert newest[1] == dagsvm_lab.__version__
     authors = [r["authors"][0]["family-names"] for r in citation["references"]]
     assert authors == ["Platt", "Yu", "Wang", "Rathgamage Don"]
 
 
 def test_commits_are_checked_with_the_versions_that_make_lint_uses(root):
-    hooks = yaml.safe_load((root / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-    revisions = {h["repo"].rpartition("/")[2].removesuffix("-pre-commit"): h["rev"].removeprefix("v") for h in hooks}
-    assert revisions == {name: constraints(root)[name] for name in ("ruff", "codespell", "nbstripout")}
+    hooks = yaml.safe_load(
+        (root / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    )["repos"]
+    revisions = {
+        h["repo"].rpartition("/")[2].removesuffix("-pre-commit"): h["rev"].removeprefix(
+            "v"
+        )
+        for h in hooks
+    }
+    assert revisions == {
+        name: constraints(root)[name] for name in ("ruff", "codespell", "nbstripout")
+    }
 
 
 def makefile_targets(root) -> set[str]:
-    return set(re.findall(r"^([\w-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
+    return set(
+        re.findall(r"^([\w-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M)
+    )
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
@@ -184,16 +252,23 @@ def test_pages_name_only_what_is_there(root, page):
 
 
 def test_workflows_run_make_targets_and_pin_actions(root):
-    """Each step is a make target that runs here too, and each action is named by its commit."""
+    """Each step is a make target that runs here too; actions are named by commits."""
     files = [
-        yaml.safe_load(path.read_text(encoding="utf-8")) for path in (root / ".github" / "workflows").glob("*.yml")
+        yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in (root / ".github" / "workflows").glob("*.yml")
     ]
-    steps = [step for file in files for job in file["jobs"].values() for step in job["steps"]]
+    steps = [
+        step for file in files for job in file["jobs"].values() for step in job["steps"]
+    ]
     assert len(steps) > 10
     for file in files:
-        assert file["name"] and file[True] and file["permissions"]  # YAML reads the key "on" as True
+        assert file["name"]
+        assert file["permissions"]
+        assert file[True], "the key `on`, which YAML reads as True"
         for job in file["jobs"].values():
-            systems = job.get("strategy", {}).get("matrix", {}).get("os", [job["runs-on"]])
+            systems = (
+                job.get("strategy", {}).get("matrix", {}).get("os", [job["runs-on"]])
+            )
             assert set(systems) <= {"ubuntu-latest", "macos-latest", "windows-latest"}
     for step in steps:
         if "uses" in step:

@@ -1,4 +1,4 @@
-"""Estimators under threads, forks, failed fits, damaged files and odd data: the right answer, or one sentence."""
+"""Threads, forks, failed fits, damaged files, odd data: right, or one sentence."""
 
 import io
 import itertools
@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from limits import limited
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.svm import SVC
@@ -21,6 +22,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from dagsvm_lab import DAGSVC, DCSVC, AdaptiveDAGSVC, BinaryTreeSVC, MaxWinsSVC, systems
 
+SLOW = pytest.mark.slow
 EVERY = [getattr(systems, name) for name in systems.__all__]
 
 
@@ -28,12 +30,18 @@ EVERY = [getattr(systems, name) for name in systems.__all__]
 def digits():
     """Rows that no graph has met, so that it has to grow while it answers."""
     X, y = load_digits(return_X_y=True)
-    return X[:400], y[:400], X[400:1200] + np.random.default_rng(0).normal(scale=4, size=(800, 64))
+    return (
+        X[:400],
+        y[:400],
+        X[400:1200] + np.random.default_rng(0).normal(scale=4, size=(800, 64)),
+    )
 
 
 def settled(make):
     """An estimator of this kind, with a fixed seed where there is one."""
-    return make(C=5.0, **({"random_state": 0} if "random_state" in make().get_params() else {}))
+    return make(
+        C=5.0, **({"random_state": 0} if "random_state" in make().get_params() else {})
+    )
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -63,10 +71,14 @@ def test_fits_side_by_side_and_after_a_fork(digits):
     with ThreadPoolExecutor(4) as pool:
         beside = list(pool.map(lambda make: make(C=5.0).fit(X, y), makes))
     for one, other in zip(alone, beside, strict=True):
-        np.testing.assert_array_equal(one.decision_function(T[:50]), other.decision_function(T[:50]))
+        np.testing.assert_array_equal(
+            one.decision_function(T[:50]), other.decision_function(T[:50])
+        )
     if "fork" in multiprocessing.get_all_start_methods():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads, which is what is tried here
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # forking beside threads, which is what is tried here
             with multiprocessing.get_context("fork").Pool(2) as pool:
                 got = pool.map(alone[1].predict, np.array_split(T, 4))
         np.testing.assert_array_equal(np.concatenate(got), alone[1].predict(T))
@@ -85,7 +97,9 @@ class Fails:
         return A @ B.T
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no more"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no more"), KeyboardInterrupt()], ids=["error", "ctrl-c"]
+)
 @pytest.mark.parametrize("make", EVERY)
 def test_a_fit_that_fails_changes_nothing(make, error, digits):
     X, y, T = digits
@@ -148,7 +162,10 @@ def test_damaged_models_are_refused_or_right(saved, digits, tmp_path):
 
 
 def test_limits_end_what_passes_them():
-    for large in (lambda _: len(bytes(250_000_000)), lambda _: max(map(abs, itertools.count()))):
+    for large in (
+        lambda _: len(bytes(250_000_000)),
+        lambda _: max(map(abs, itertools.count())),
+    ):
         with pytest.raises(AssertionError, match="case 0 ended"):
             limited(large, [1])
 
@@ -160,11 +177,13 @@ def npz(**arrays):
 
 
 def bomb():
-    """A small file of half a gigabyte of zeros, by its own account a hundredth of that."""
+    """A small file that claims to hold a terabyte."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
         header = io.BytesIO()
-        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+        )
         file.writestr("about.npy", header.getvalue() + bytes(1000))
     return out.getvalue()
 
@@ -176,7 +195,11 @@ FOREIGN = {
     "a pickle": npz(about=np.array([{"class": "DAGSVC"}], dtype=object)),
     "words": npz(about=np.array("hello")),
     "a list": npz(about=np.array(json.dumps([1, 2]))),
-    "no machines": npz(about=np.array(json.dumps({"class": "DAGSVC", "format": 2, "params": {}, "labels": ["a"]}))),
+    "no machines": npz(
+        about=np.array(
+            json.dumps({"class": "DAGSVC", "format": 2, "params": {}, "labels": ["a"]})
+        )
+    ),
     "a shape that cannot be": bomb(),
 }
 
@@ -196,6 +219,96 @@ def test_a_foreign_file_gets_a_sentence(data, tmp_path):
         DAGSVC.load(tmp_path / "absent.npz")
 
 
+def edits(array):
+    """What somebody might make of an array of a saved model, by name."""
+    yield "emptied", array[:0] if array.ndim else np.empty(0)
+    yield "one axis more", array[None]
+    yield "as words", array.astype(str) if array.dtype.kind != "U" else np.zeros(3)
+    if array.size and array.ndim:
+        yield "one less", array[:-1]
+        yield "one more", np.concatenate([array, array[-1:]])
+        yield "backwards", array[::-1]
+    if array.dtype.kind in "iuf":
+        yield "halved", array.astype(float) / 2
+        far = array.dtype.type(100 if array.itemsize == 1 else 1000)
+        yield "below", array - far
+        yield "above", array + far
+    if array.dtype.kind == "f":
+        yield "not finite", np.full_like(array, np.nan)
+    if array.dtype.kind == "b":
+        yield "turned round", ~array
+
+
+FAST = (DAGSVC, BinaryTreeSVC, systems.FilteredDAGSVC)  # arrays of all kinds
+
+
+def refusals(est, X, y, T, path):
+    """How many of the edits of a saved model are refused; the others are models."""
+    est.fit(X, y).save(path)
+    with np.load(path) as file:
+        good = dict(file)
+    refused = 0
+    for name in good.keys() - {"about"}:
+        cases = [good | {name: new} for _, new in edits(good[name])]
+        cases.append({key: value for key, value in good.items() if key != name})
+        for arrays in cases:
+            np.savez(path, **arrays)
+            try:
+                again = type(est).load(path)
+            except ValueError as error:
+                assert f"{path.name} is not a whole model" in str(error)
+                refused += 1
+                continue
+            labels, cost = again.predict_with_cost(T)  # other numbers, but a model
+            assert set(labels) <= set(again.classes_.tolist())
+            assert np.isfinite(again.decision_function(T)).all(), name
+            assert (cost.kernel_evaluations <= len(again.support_)).all(), name
+            assert again.predict(T[:1])[0] in again.classes_
+    return refused
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "make",
+    [make if make in FAST else pytest.param(make, marks=SLOW) for make in EVERY],
+)
+def test_an_edited_model_is_refused_when_it_is_loaded(make, digits, tmp_path):
+    X, y, T = digits
+    few = np.flatnonzero(y < 4)[:60]
+    path = tmp_path / "edited.npz"
+    assert refusals(settled(make), X[few], y[few], T[:20], path) > 60
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["sparse", "precomputed", "laplacian", "scaled"])
+def test_edited_models_of_other_kinds_are_refused(kind, digits, tmp_path):
+    X, y, T = digits
+    few = np.flatnonzero(y < 4)[:60]
+    X, y, T = X[few], y[few], T[:20]
+    est = MaxWinsSVC()
+    if kind == "sparse":
+        X, T = csr_matrix(X), csr_matrix(T)
+    elif kind == "precomputed":
+        est = MaxWinsSVC(kernel=kind)
+        X, T = X @ X.T, T @ X.T
+    elif kind == "laplacian":
+        est = MaxWinsSVC(kernel=kind)
+    else:
+        X, T = X[:, [10, 20, 21, 28]], T[:, [10, 20, 21, 28]]
+        est = MaxWinsSVC(scale_pairs=True)
+    assert refusals(est, X, y, T, tmp_path / "edited.npz") > 60
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_an_infinite_C_is_a_large_one(make, digits):
+    X, y, T = digits
+    few = np.flatnonzero(y < 4)[:60]
+    hard = settled(make).set_params(C=np.inf).fit(X[few], y[few])
+    large = settled(make).set_params(C=1e10).fit(X[few], y[few])
+    np.testing.assert_array_equal(hard.predict(T), large.predict(T))
+
+
 # ---- odd data: what comes out is right, or one sentence
 
 
@@ -204,17 +317,24 @@ SIGNED = st.floats(-4, 4, width=32).map(lambda x: round(x, 2))
 
 @st.composite
 def problems(draw):
-    """Small training sets: few or many classes, twins, constant columns, any order, dtype and kind of label."""
+    """Small training sets: twins, constant columns, any order, dtype, kind of label."""
     n, d = draw(st.integers(4, 30)), draw(st.integers(1, 4))
     X = draw(hnp.arrays(np.float64, (n, d), elements=SIGNED))
     k = draw(st.integers(2, min(n, 6)))
-    codes = np.append(np.arange(k), draw(hnp.arrays(np.int64, n - k, elements=st.integers(0, k - 1))))
+    codes = np.append(
+        np.arange(k), draw(hnp.arrays(np.int64, n - k, elements=st.integers(0, k - 1)))
+    )
     kind = draw(st.sampled_from(["int", "str", "object", "float", "bool"]))
     if kind == "bool":
         y = codes > 0
     else:
-        y = {"int": codes * 7 - 3, "str": np.array(list("uvwxyz"))[codes], "float": codes * 2.0,
-             "object": np.array(list("uvwxyz"), dtype=object)[codes]}[kind]  # fmt: skip
+        names = np.array(list("uvwxyz"))[codes]
+        y = {
+            "int": codes * 7 - 3,
+            "str": names,
+            "float": codes * 2.0,
+            "object": names.astype(object),
+        }[kind]
     X = X.astype(draw(st.sampled_from([np.float64, np.float32, np.int8])))
     if draw(st.booleans()):
         X = np.asfortranarray(X)
@@ -223,17 +343,32 @@ def problems(draw):
 
 
 @settings(max_examples=60)
-@given(problems(), st.sampled_from(EVERY), st.sampled_from(["linear", "rbf", "poly", "sigmoid"]),
-       st.sampled_from([1e-3, 1.0, 1e3]))  # fmt: skip
+@given(
+    problems(),
+    st.sampled_from(EVERY),
+    st.sampled_from(["linear", "rbf", "poly", "sigmoid"]),
+    st.sampled_from([1e-3, 1.0, 1e3]),
+)
 def test_any_small_problem_is_answered(problem, make, kernel, C):
     X, y = problem
-    est = make(C=C, kernel=kernel, gamma=0.3, max_iter=20_000, **({"max_nodes": 500} if make is BinaryTreeSVC else {}))
+    est = make(
+        C=C,
+        kernel=kernel,
+        gamma=0.3,
+        max_iter=20_000,
+        **({"max_nodes": 500} if make is BinaryTreeSVC else {}),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # no warning of NumPy's reaches a user
-        warnings.simplefilter("ignore", ConvergenceWarning)  # sigmoid is no kernel, and its duals may not end
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # sigmoid is no kernel, and its duals may not end
         labels, cost = est.fit(X, y).predict_with_cost(X)
         scores = est.decision_function(X)
-        again, alone = est.predict(X), [est.predict(X[k : k + 1])[0] for k in range(len(X))]
+        again, alone = (
+            est.predict(X),
+            [est.predict(X[k : k + 1])[0] for k in range(len(X))],
+        )
     assert set(labels) <= set(y) and np.isfinite(scores).all()
     np.testing.assert_array_equal(labels, again)
     assert alone == labels.tolist()
@@ -242,30 +377,60 @@ def test_any_small_problem_is_answered(problem, make, kernel, C):
 
 
 # found by `make fuzz`: LIBSVM takes 49 million steps to a tolerance of 1e-8
-SLOW_FOR_LIBSVM = np.array([[1.5], [-3.0], [0.0], [1.5], [-0.75], [3.56]]), np.array([-3, 4, 4, 4, -3, -3])
+SLOW_FOR_LIBSVM = (
+    np.array([[1.5], [-3.0], [0.0], [1.5], [-0.75], [3.56]]),
+    np.array([-3, 4, 4, 4, -3, -3]),
+)
 # one of LIBSVM's alphas is 1e-17 for 0, which leaves its constant a range
-NEARLY_NOTHING = np.zeros((17, 2)), np.array([-3, 4, 11, 18, 18, -3, -3, -3, -3, 11, -3, -3, 11, 18, -3, -3, -3])
+NEARLY_NOTHING = (
+    np.zeros((17, 2)),
+    np.array([-3, 4, 11, 18, 18, -3, -3, -3, -3, 11, -3, -3, 11, 18, -3, -3, -3]),
+)
 NEARLY_NOTHING[0][[9, 12, 13]] = [1, 0], [0, 1], [-3, 0]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @settings(max_examples=200)
-@given(problems(), st.sampled_from(["linear", "rbf", "poly"]), st.sampled_from([0.1, 1.0, 10.0]), st.floats(0.05, 2.0),
-       st.booleans(), st.booleans())  # fmt: skip
+@given(
+    problems(),
+    st.sampled_from(["linear", "rbf", "poly"]),
+    st.sampled_from([0.1, 1.0, 10.0]),
+    st.floats(0.05, 2.0),
+    st.booleans(),
+    st.booleans(),
+)
 @example(SLOW_FOR_LIBSVM, "linear", 10.0, 1.0, True, True)
 @example(NEARLY_NOTHING, "linear", 0.1, 1.0, True, False)
 def test_machines_are_libsvms(problem, kernel, C, gamma, weighed, balanced):
     X, y = problem
     X = np.asarray(X, float) / (4 if kernel == "poly" else 1)
-    weights = np.random.default_rng(len(X)).choice([0.5, 1.0, 2.0], len(X)) if weighed else np.ones(len(X))
+    weights = (
+        np.random.default_rng(len(X)).choice([0.5, 1.0, 2.0], len(X))
+        if weighed
+        else np.ones(len(X))
+    )
     options = dict(C=C, kernel=kernel, gamma=gamma, degree=2, coef0=1.0)
-    est = MaxWinsSVC(**options, class_weight="balanced" if balanced else None, tol=1e-6).fit(X, y, weights)
-    each = compute_class_weight("balanced", classes=est.classes_, y=y, sample_weight=weights) if balanced else None
+    est = MaxWinsSVC(
+        **options, class_weight="balanced" if balanced else None, tol=1e-6
+    ).fit(X, y, weights)
+    each = (
+        compute_class_weight(
+            "balanced", classes=est.classes_, y=y, sample_weight=weights
+        )
+        if balanced
+        else None
+    )
     bank, f = est.machines_, est.machines_.decision(X)
-    for t, (i, j) in list(enumerate(itertools.combinations(range(len(est.classes_)), 2)))[::5]:
+    for t, (i, j) in list(
+        enumerate(itertools.combinations(range(len(est.classes_)), 2))
+    )[::5]:
         pair = np.isin(y, est.classes_[[i, j]])
-        w = weights[pair] * (1 if each is None else each[np.searchsorted(est.classes_, y[pair])])
-        theirs = SVC(**options, tol=1e-8, max_iter=10**5).fit(X[pair], y[pair] == est.classes_[i], sample_weight=w)
+        w = weights[pair] * (
+            1 if each is None else each[np.searchsorted(est.classes_, y[pair])]
+        )
+        theirs = SVC(**options, tol=1e-8, max_iter=10**5).fit(
+            X[pair], y[pair] == est.classes_[i], sample_weight=w
+        )
         v, K = theirs.dual_coef_[0], bank.kernel(*[theirs.support_vectors_] * 2)
         objective = v @ K @ v / 2 - abs(v).sum()
         if theirs.n_iter_.max() == 10**5:
@@ -274,17 +439,27 @@ def test_machines_are_libsvms(problem, kernel, C, gamma, weighed, balanced):
         assert bank.objective[t] == pytest.approx(objective, rel=1e-5, abs=1e-7)
         share = abs(v) / (C * w[theirs.support_])
         if ((share > 1e-6) & (share < 1 - 1e-6)).any():  # else the constant has a range
-            np.testing.assert_allclose(f[:, t], theirs.decision_function(X), atol=1e-3 * (1 + abs(f[:, t]).max()))
+            np.testing.assert_allclose(
+                f[:, t],
+                theirs.decision_function(X),
+                atol=1e-3 * (1 + abs(f[:, t]).max()),
+            )
 
 
 BAD = {
-    "not finite": (lambda X, y: (np.where(np.arange(X.size).reshape(X.shape) == 3, np.nan, X), y), "NaN"),
+    "not finite": (
+        lambda X, y: (np.where(np.arange(X.size).reshape(X.shape) == 3, np.nan, X), y),
+        "NaN",
+    ),
     "one class": (lambda X, y: (X, np.zeros(len(y))), "class"),
     "lengths": (lambda X, y: (X, y[:-1]), "inconsistent"),
     "empty": (lambda X, y: (X[:0], y[:0]), "minimum"),
     "three dimensions": (lambda X, y: (X[None], y), "dim"),
     "real labels": (lambda X, y: (X, y + np.linspace(0, 1, len(y))), "continuous"),
-    "words for inputs": (lambda X, y: (np.full(X.shape, "a"), y), "could not convert|dtype"),
+    "words for inputs": (
+        lambda X, y: (np.full(X.shape, "a"), y),
+        "could not convert|dtype",
+    ),
 }
 
 
@@ -297,7 +472,12 @@ def test_what_cannot_be_fitted_gets_a_sentence(make, spoil, message, digits):
 
 
 @pytest.mark.parametrize(
-    "kernel", [lambda A, B: A @ B.T[:, :-1], lambda A, B: np.zeros(3), lambda A, B: np.full((len(A), len(B)), np.nan)]
+    "kernel",
+    [
+        lambda A, B: A @ B.T[:, :-1],
+        lambda A, B: np.zeros(3),
+        lambda A, B: np.full((len(A), len(B)), np.nan),
+    ],
 )
 def test_a_kernel_of_the_wrong_shape_is_an_error(kernel, digits):
     with pytest.raises(ValueError):
@@ -305,7 +485,27 @@ def test_a_kernel_of_the_wrong_shape_is_an_error(kernel, digits):
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", EVERY)
+def test_a_class_without_weight_is_never_the_answer(make, digits):
+    X, y, T = digits
+    X = X[y < 4]
+    y = y[y < 4]
+    est = settled(make).fit(X, y, sample_weight=np.where(y == 1, 0.0, 1.0))
+    assert 1 not in est.predict(T) and np.isfinite(est.decision_function(T)).all()
+
+
+@pytest.mark.parametrize("name", ["C", "gamma", "tol", "degree", "cache_size"])
+def test_numbers_that_no_float_holds_are_refused(name, digits):
+    X, y, _ = digits
+    for value in (10**400, 10**5000):
+        with pytest.raises(ValueError, match=f"{name!r} parameter of DAGSVC must be"):
+            DAGSVC(**{name: value}).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error")
 def test_machines_without_support_vectors_answer_one_row_silently():
-    # every row's nearest two have both labels: all soft labels are 0, and no row says anything
-    est = systems.PosteriorSVC(n_neighbors=2).fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 1, 0, 1])
+    # every row's nearest two have both labels: all soft labels are 0, no row counts
+    est = systems.PosteriorSVC(n_neighbors=2).fit(
+        np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 1, 0, 1]
+    )
     assert len(est.support_) == 0 and est.predict(np.array([[0.5]])).shape == (1,)

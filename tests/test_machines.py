@@ -13,11 +13,19 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from dagsvm_lab.kernels import Kernel, Rows
-from dagsvm_lab.machines import Bank, pair_code, pair_index, rest_code, train, train_grid
-from dagsvm_lab.outputs import Unsure
+from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.machines import (
+    Bank,
+    pair_code,
+    pair_index,
+    rest_code,
+    train,
+    train_grid,
+)
+from dagsvm_lab.evaluate import NeedsBlocks
+from dagsvm_lab.rows import prepared
 from dagsvm_lab.solvers import bank as solver
-from dagsvm_lab.solvers import batch, certify, columns, small, solve_smo
+from dagsvm_lab.solvers import certify, columns, long, search, short, solve_smo
 
 X, Y = load_digits(return_X_y=True)
 X = X[:900] / 16.0
@@ -32,16 +40,29 @@ def pairs():
 
 def test_codes():
     code = pair_code(4)
-    assert code.tolist()[:4] == [[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1], [0, 1, -1, 0]]
-    assert all(code[pair_index(i, j, 4)][[i, j]].tolist() == [1, -1] for i in range(4) for j in range(i + 1, 4))
+    assert code.tolist()[:4] == [
+        [1, -1, 0, 0],
+        [1, 0, -1, 0],
+        [1, 0, 0, -1],
+        [0, 1, -1, 0],
+    ]
+    assert all(
+        code[pair_index(i, j, 4)][[i, j]].tolist() == [1, -1]
+        for i in range(4)
+        for j in range(i + 1, 4)
+    )
     assert rest_code(3).tolist() == [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
-@pytest.mark.parametrize("code", [pair_code(10)[:12], rest_code(10)[:6]], ids=["pairs", "rest"])
+@pytest.mark.parametrize(
+    "code", [pair_code(10)[:12], rest_code(10)[:6]], ids=["pairs", "rest"]
+)
 def test_together_is_one_by_one_and_libsvm(code, tol):
     bank = train(X, Y, code, GAUSS, 10.0, tol=tol)
-    assert bank.converged.all() and bank.kkt_violation.max() <= tol and bank.gap.min() >= 0
+    assert (
+        bank.converged.all() and bank.kkt_violation.max() <= tol and bank.gap.min() >= 0
+    )
     for t, row in enumerate(code):
         rows = np.flatnonzero(row[Y])
         K, y = GAUSS(X[rows], X[rows]), row[Y[rows]].astype(float)
@@ -52,7 +73,10 @@ def test_together_is_one_by_one_and_libsvm(code, tol):
         beta[lib.support_] = lib.dual_coef_[0]
         theirs = 0.5 * beta @ K @ beta - np.abs(beta).sum()
         assert abs(bank.objective[t] - theirs) <= 10 * tol * abs(theirs)
-        assert np.abs(bank.decision(X[:50])[:, t] - lib.decision_function(X[:50])).max() <= 30 * tol + 2e-4
+        assert (
+            np.abs(bank.decision(X[:50])[:, t] - lib.decision_function(X[:50])).max()
+            <= 30 * tol + 2e-4
+        )
         alpha = np.zeros(len(rows))
         mine = bank.coef[t]
         alpha[np.searchsorted(rows, bank.support[mine.indices])] = np.abs(mine.data)
@@ -60,35 +84,58 @@ def test_together_is_one_by_one_and_libsvm(code, tol):
 
         again = certify(K, y, replace(one, alpha=alpha, bias=float(bank.bias[t])))
         assert abs(again.objective - bank.objective[t]) <= 1e-6 * abs(again.objective)
-        assert abs(again.kkt_violation - bank.kkt_violation[t]) <= 1e-6 and abs(again.gap - bank.gap[t]) <= 1e-5
+        assert (
+            abs(again.kkt_violation - bank.kkt_violation[t]) <= 1e-6
+            and abs(again.gap - bank.gap[t]) <= 1e-5
+        )
 
 
+@pytest.mark.slow
 def test_many_duals_in_several_chunks_are_the_same_whatever_n_jobs(pairs, monkeypatch):
-    monkeypatch.setattr(solver, "SMALL", 0)
+    monkeypatch.setattr(solver, "SHORT_ROWS", 0)
     code = np.vstack([pair_code(10)] * 3)
     C = np.repeat([1.0, 10.0, 100.0], 45)
     one = train(X, Y, code, GAUSS, C, n_jobs=1)
     for backend in ("threading", "loky"):
         with joblib.parallel_config(backend=backend):
             two = train(X, Y, code, GAUSS, C, n_jobs=2)
-        assert (one.coef != two.coef).nnz == 0 and (one.bias == two.bias).all() and (one.n_iter == two.n_iter).all()
+        assert (
+            (one.coef != two.coef).nnz == 0
+            and (one.bias == two.bias).all()
+            and (one.n_iter == two.n_iter).all()
+        )
     assert np.allclose(one.objective[45:90], pairs.objective, rtol=1e-3)
 
 
-@pytest.mark.parametrize("soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)])
+@pytest.mark.parametrize(
+    "soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)]
+)
 def test_machines_that_share_rows_are_the_same_whatever_n_jobs(monkeypatch, soft):
-    monkeypatch.setattr(batch, "cpu_count", lambda: 8)
-    monkeypatch.setattr(columns, "STRIP", 200)
-    threads, kept = set(), columns.Columns
-    monkeypatch.setattr(batch, "Columns", lambda *a: threads.add(a[-1]) or kept(*a))
-    one, five = (train(X, Y, rest_code(10), GAUSS, 10.0, soft=soft, n_jobs=n) for n in (1, 5))
-    assert map in threads and any(getattr(each, "__self__", None) for each in threads - {map})
-    assert (one.coef != five.coef).nnz == 0 and (one.bias == five.bias).all() and (one.n_iter == five.n_iter).all()
+    monkeypatch.setattr(long, "cpu_count", lambda: 8)
+    monkeypatch.setattr(columns, "STRIP_ROWS", 200)
+    threads, kept = set(), columns.KernelColumns
+    monkeypatch.setattr(
+        search, "KernelColumns", lambda *a: threads.add(a[-1]) or kept(*a)
+    )
+    one, five = (
+        train(X, Y, rest_code(10), GAUSS, 10.0, soft=soft, n_jobs=n) for n in (1, 5)
+    )
+    assert map in threads and any(
+        getattr(each, "__self__", None) for each in threads - {map}
+    )
+    assert (
+        (one.coef != five.coef).nnz == 0
+        and (one.bias == five.bias).all()
+        and (one.n_iter == five.n_iter).all()
+    )
 
 
 def test_chunks_in_threads_share_nothing(monkeypatch):
-    monkeypatch.setattr(solver, "SMALL", 0)
-    code, C = np.vstack([rest_code(10)] * 12), np.repeat(np.geomspace(0.1, 100.0, 12), 10)
+    monkeypatch.setattr(solver, "SHORT_ROWS", 0)
+    code, C = (
+        np.vstack([rest_code(10)] * 12),
+        np.repeat(np.geomspace(0.1, 100.0, 12), 10),
+    )
     with joblib.parallel_config(backend="threading"):
         one, four = (train(X[:400], Y[:400], code, GAUSS, C, n_jobs=n) for n in (1, 4))
     assert (one.coef != four.coef).nnz == 0 and (one.bias == four.bias).all()
@@ -99,8 +146,12 @@ def test_outputs_are_the_same_bits_in_any_batch(pairs):
     order = np.random.default_rng(0).permutation(len(X))
     assert (pairs.decision(X[order]) == f[order]).all()
     assert all((pairs.decision(X[i : i + 1]) == f[i]).all() for i in order[:10])
-    assert (pairs.decision(X[13:700]) == f[13:700]).all() and (pairs.decision(X, n_jobs=2) == f).all()
-    assert np.allclose(pairs.decision(X[:20], machines=[3, 40]), f[:20][:, [3, 40]], atol=2e-4)
+    assert (pairs.decision(X[13:700]) == f[13:700]).all() and (
+        pairs.decision(X, n_jobs=2) == f
+    ).all()
+    assert np.allclose(
+        pairs.decision(X[:20], machines=[3, 40]), f[:20][:, [3, 40]], atol=2e-4
+    )
     assert pairs.decision(X[:0]).shape == (0, 45)
 
 
@@ -109,7 +160,11 @@ def test_outputs_are_the_sum_over_support_vectors(pairs):
     assert np.abs(pairs.decision(X) - exact).max() < 2e-4
     for kernel in (Kernel("poly", 0.05, 3, 1.0), Kernel("linear")):
         bank = train(X, Y, rest_code(10), kernel, 0.1)
-        assert np.allclose(bank.decision(X), kernel(X, bank.vectors) @ bank.coef.T.toarray() + bank.bias, atol=1e-9)
+        assert np.allclose(
+            bank.decision(X),
+            kernel(X, bank.vectors) @ bank.coef.T.toarray() + bank.bias,
+            atol=1e-9,
+        )
 
 
 def test_a_bank_survives_storage(pairs, tmp_path):
@@ -129,78 +184,109 @@ def test_precomputed_and_per_machine_kernels(pairs):
     mixed = train(X, Y, pair_code(10), GAUSS, 10.0, kernels=own)
     for t in (0, 17, 44):
         alone = train(X, Y, pair_code(10)[t : t + 1], own[t], 10.0)
-        assert abs(mixed.objective[t] - alone.objective[0]) <= 1e-3 * abs(alone.objective[0])
-        assert np.abs(mixed.decision(X[:50])[:, t] - alone.decision(X[:50])[:, 0]).max() < 0.02
+        assert abs(mixed.objective[t] - alone.objective[0]) <= 1e-3 * abs(
+            alone.objective[0]
+        )
+        assert (
+            np.abs(mixed.decision(X[:50])[:, t] - alone.decision(X[:50])[:, 0]).max()
+            < 0.02
+        )
 
 
-@pytest.mark.parametrize("soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)])
+@pytest.mark.parametrize(
+    "soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)]
+)
 def test_machines_find_the_same_whether_they_share_kernel_values(monkeypatch, soft):
     rows, weight, grid = slice(0, 300), np.arange(300) % 4, [GAUSS, Kernel("rbf", 0.02)]
     code, found = np.concatenate([pair_code(10), rest_code(10)]), []
-    for many, stacked in ((1 << 40, 1 << 16), (0, 1 << 16), (0, 1 << 11)):  # apart, shared, and that in several parts
-        monkeypatch.setattr(small, "MANY", many)
-        monkeypatch.setattr(small, "ROWS", stacked)
-        found.append(sum(train_grid(X[rows], Y[rows], code, grid, [0.5, 50.0], weight=weight, soft=soft), []))
+    for many, stacked in (
+        (1 << 40, 1 << 16),
+        (0, 1 << 16),
+        (0, 1 << 11),
+    ):  # apart, shared, and that in several parts
+        monkeypatch.setattr(short, "MANY_CELLS", many)
+        monkeypatch.setattr(short, "STACK_ROWS", stacked)
+        found.append(
+            sum(
+                train_grid(
+                    X[rows], Y[rows], code, grid, [0.5, 50.0], weight=weight, soft=soft
+                ),
+                [],
+            )
+        )
     for apart, *shared in zip(*found, strict=True):
         for bank in shared:
-            assert bank.converged.all() and np.allclose(bank.objective, apart.objective, rtol=1e-11)
-            assert (bank.n_support == apart.n_support).all() and np.allclose(bank.bias, apart.bias, atol=1e-9)
+            assert bank.converged.all() and np.allclose(
+                bank.objective, apart.objective, rtol=1e-11
+            )
+            assert (bank.n_support == apart.n_support).all() and np.allclose(
+                bank.bias, apart.bias, atol=1e-9
+            )
 
 
 def test_sets_of_rows_are_trained_as_each_alone():
-    grid, sets = [GAUSS, Kernel("rbf", 0.02)], np.arange(400) % 5 != np.arange(3)[:, None]
+    grid, sets = (
+        [GAUSS, Kernel("rbf", 0.02)],
+        np.arange(400) % 5 != np.arange(3)[:, None],
+    )
     sets[2, :250] = False
     for weight in (None, 1.0 + np.arange(400) % 4):
-        found = train_grid(X[:400], Y[:400], pair_code(10), grid, [0.5, 50.0], sets=sets, weight=weight)
+        found = train_grid(
+            X[:400], Y[:400], pair_code(10), grid, [0.5, 50.0], sets=sets, weight=weight
+        )
         for k, banks in enumerate(found):
             kernel, rows = grid[k // 3], np.flatnonzero(sets[k % 3])
             own = None if weight is None else weight[rows]
-            (path,) = train_grid(X[rows], Y[rows], pair_code(10), [kernel], [0.5, 50.0], weight=own)
+            (path,) = train_grid(
+                X[rows], Y[rows], pair_code(10), [kernel], [0.5, 50.0], weight=own
+            )
             for bank, alone in zip(banks, path, strict=True):
-                assert bank.converged.all() and np.allclose(bank.objective, alone.objective, rtol=1e-11)
-                assert (bank.support == rows[alone.support]).all() and (bank.n_support == alone.n_support).all()
+                assert bank.converged.all() and np.allclose(
+                    bank.objective, alone.objective, rtol=1e-11
+                )
+                assert (bank.support == rows[alone.support]).all() and (
+                    bank.n_support == alone.n_support
+                ).all()
 
 
 def test_little_memory_gives_the_same_machines(pairs):
     tight = train(X, Y, pair_code(10), GAUSS, 10.0, cache_size=0.2)
-    assert tight.converged.all() and np.allclose(tight.objective, pairs.objective, rtol=1e-3)
+    assert tight.converged.all() and np.allclose(
+        tight.objective, pairs.objective, rtol=1e-3
+    )
     rest = train(X, Y, rest_code(10), GAUSS, 10.0, cache_size=1.0)
-    assert np.allclose(rest.objective, train(X, Y, rest_code(10), GAUSS, 10.0).objective, rtol=1e-3)
-
-
-@pytest.mark.parametrize("soft", [None, lambda t, rows, sign: np.where((rows + t) % 9, 0.9 * sign, 0.0)])
-@pytest.mark.parametrize("kernel", [GAUSS, Kernel("poly", 0.05, 3, 1.0)], ids=["float32", "float64"])
-def test_long_active_sets_step_on_shared_rows(monkeypatch, kernel, soft):
-    stacked = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, soft=soft)
-    stepped, alone = [], batch.alone
-    monkeypatch.setattr(batch, "alone", lambda s, room: (stepped.append(len(s.active)), alone(s, room)))
-    monkeypatch.setattr(batch, "WIDE", 20)
-    for cache_size in (2000.0, 5.0):  # all that is cut is kept, or hardly anything
-        shared = train(X, Y, rest_code(10), kernel, 5.0, tol=1e-6, soft=soft, cache_size=cache_size)
-        assert min(stepped) > 20 and shared.converged.all() and shared.kkt_violation.max() <= 1e-6
-        assert np.allclose(shared.objective, stacked.objective, rtol=1e-7)
+    assert np.allclose(
+        rest.objective, train(X, Y, rest_code(10), GAUSS, 10.0).objective, rtol=1e-3
+    )
 
 
 @pytest.mark.parametrize("room", [0.0, 100_000.0, 1e9])
 def test_kept_rows_give_the_product_whatever_the_room(room):
-    rows, at = Rows(X, GAUSS), np.arange(0, 900, 2)
+    rows, at = prepared(X, GAUSS), np.arange(0, 900, 2)
     rng = np.random.default_rng(0)
     for _ in range(2):
-        kept = columns.Columns(rows, at, room)
+        kept = columns.KernelColumns(rows, at, room)
         for n, duals in ((20, 1), (300, 5), (301, 2)):
             support = np.sort(rng.choice(len(X), n, replace=False))
             weights = rng.normal(size=(n, duals))
             for who in (range(duals), range(7, 7 + duals), range(duals)[::-1]):
                 f = kept.times(support, weights, who)
-                assert np.allclose(f, (GAUSS(X[at], X[support]) @ weights).T, atol=1e-10)
+                assert np.allclose(
+                    f, (GAUSS(X[at], X[support]) @ weights).T, atol=1e-10
+                )
         assert sum(block.nbytes for block in kept.blocks) < 2 * room + 1
         known = np.flatnonzero(kept.slot >= 0)[:5]
         assert all(np.allclose(kept.row(i), GAUSS(X[[i]], X[at])[0]) for i in known)
 
 
 def test_cut_rows_share_no_memory(monkeypatch):
-    monkeypatch.setattr(columns, "CUT", 100)
-    few = [row for row, _ in zip(columns.arrays(10, np.dtype(np.float32)), range(5), strict=False)]
+    monkeypatch.setattr(columns, "CUT_BYTES", 100)
+    few = [
+        row
+        for row, _ in zip(
+            columns.arrays(10, np.dtype(np.float32)), range(5), strict=False
+        )
+    ]
     for k, row in enumerate(few):
         row[:] = k
     assert [(len(row), set(row)) for row in few] == [(10, {k}) for k in range(5)]
@@ -211,45 +297,58 @@ def test_weights_and_soft_labels_reach_the_bounds():
     bank = train(X, Y, pair_code(10)[:3], GAUSS, 0.5, weight=weight)
     for t in range(3):
         mine = bank.coef[t]
-        assert (np.abs(mine.data) <= 0.5 * weight[bank.support[mine.indices]] + 1e-12).all()
-    soft = train(X, Y, pair_code(10)[:3], GAUSS, 0.5, soft=lambda t, rows, sign: np.where(rows % 3, sign, 0.0))
+        assert (
+            np.abs(mine.data) <= 0.5 * weight[bank.support[mine.indices]] + 1e-12
+        ).all()
+    soft = train(
+        X,
+        Y,
+        pair_code(10)[:3],
+        GAUSS,
+        0.5,
+        soft=lambda t, rows, sign: np.where(rows % 3, sign, 0.0),
+    )
     assert (soft.support % 3 != 0).all()
 
 
 @pytest.mark.parametrize(
-    "kernel", [GAUSS, Kernel("poly", 0.05, 3, 1.0), Kernel("linear")], ids=["rbf", "poly", "linear"]
+    "kernel",
+    [GAUSS, Kernel("poly", 0.05, 3, 1.0), Kernel("linear")],
+    ids=["rbf", "poly", "linear"],
 )
-def test_a_row_walks_with_the_signs_of_blocks_and_counts_what_it_computes(kernel):
+def test_a_row_walks_with_the_signs_of_blocks(kernel):
     bank = train(X, Y, pair_code(10), kernel, 10.0)
-    f, unsure = bank.decision(X[:200]), 0
+    f = bank.decision(X[:200])
     for x, row in zip(X[:200], f, strict=True):
-        walker, path = bank.walker(x), np.random.default_rng(int(x.sum() * 16)).permutation(45)[:9]
-        try:
+        rng = np.random.default_rng(int(x.sum() * 16))
+        path = rng.permutation(45)[:9]
+        for steps in (1, 10**6):  # machine by machine, and all at once
+            walker = bank.walker(x, steps)
+            every, slack = walker.ask_every()
+            np.testing.assert_array_less(np.abs(every - row), slack + 1e-300)
             for t in [*path, path[0]]:
-                bound = walker.lean.unit * (walker.lean.steep[t] + walker.lean.flat[t] * walker.error)
-                assert abs(walker.ask(t) - row[t]) <= bound < 1e-2
-            assert np.isfinite(walker.k).sum() == (bank.coef[path] != 0).sum(axis=0).astype(bool).sum()
-            every, slack = walker.ask_all()
-            assert (np.abs(every - row) <= slack).all() and slack.max() < 1e-2
-            assert np.isfinite(walker.k).sum() == len(bank.support)
-        except Unsure:
-            unsure += 1
-    assert unsure <= 10
+                assert abs(walker.ask(t) - row[t]) <= slack[t] < 1e-2
 
 
 def test_a_row_on_the_edge_goes_through_blocks():
     bank = train(np.array([[-1.0], [1.0]]), np.array([0, 1]), pair_code(2), GAUSS, 1.0)
-    with pytest.raises(Unsure):
-        bank.walker(np.zeros(1)).ask(0)
-    assert bank.walker(np.array([-0.5])).ask(0) > 0 > bank.walker(np.array([0.5])).ask(0)
-    with pytest.raises(Unsure):
+    edge = np.zeros(1)
+    assert bank.walker(edge).ask(0) == bank.decision(edge[None])[0, 0]
+    assert (
+        bank.walker(np.array([-0.5])).ask(0) > 0 > bank.walker(np.array([0.5])).ask(0)
+    )
+    with pytest.raises(NeedsBlocks):
         train(GAUSS(X, X), Y, pair_code(10), Kernel("precomputed"), 10.0).walker(X[0])
 
 
 def test_two_banks_trained_at_once_in_threads_are_the_serial_ones():
     def one(C):
         bank = train(X, Y, rest_code(10), GAUSS, C)
-        return bank.coef.data.tobytes(), bank.bias.tobytes(), bank.decision(X[:300]).tobytes()
+        return (
+            bank.coef.data.tobytes(),
+            bank.bias.tobytes(),
+            bank.decision(X[:300]).tobytes(),
+        )
 
     with threadpool_limits(2, user_api="blas"):
         serial = [one(C) for C in (1.0, 10.0)]
@@ -260,14 +359,19 @@ def test_two_banks_trained_at_once_in_threads_are_the_serial_ones():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_forked_after_training_answers_and_trains_alike(pairs):
-    here = pairs.decision(X[:300]).tobytes(), train(X[:300], Y[:300], pair_code(10), GAUSS, 10.0).coef.data.tobytes()
+    here = (
+        pairs.decision(X[:300]).tobytes(),
+        train(X[:300], Y[:300], pair_code(10), GAUSS, 10.0).coef.data.tobytes(),
+    )
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
         there = pool.submit(_answers, pairs)
         assert there.result(timeout=120) == here
 
 
 def _answers(bank):
-    return bank.decision(X[:300]).tobytes(), train(X[:300], Y[:300], pair_code(10), GAUSS, 10.0).coef.data.tobytes()
+    return bank.decision(X[:300]).tobytes(), train(
+        X[:300], Y[:300], pair_code(10), GAUSS, 10.0
+    ).coef.data.tobytes()
 
 
 @pytest.mark.parametrize("code", [pair_code(10), rest_code(10)], ids=["pairs", "rest"])
@@ -278,8 +382,12 @@ def test_sparse_rows_train_and_answer_as_dense_ones(code, kernel, tmp_path):
     assert np.allclose(sparse.objective, dense.objective, rtol=1e-4)
     f = sparse.decision(thin)
     assert np.abs(f - dense.decision(X)).max() < 0.02
-    assert (sparse.decision(thin[7]) == f[7]).all() and (sparse.decision(thin[few]) == f[few]).all()
-    assert (sparse.decision(X[few]) == f[few]).all() and np.allclose(dense.decision(thin), dense.decision(X))
+    assert (sparse.decision(thin[7]) == f[7]).all() and (
+        sparse.decision(thin[few]) == f[few]
+    ).all()
+    assert (sparse.decision(X[few]) == f[few]).all() and np.allclose(
+        dense.decision(thin), dense.decision(X)
+    )
     np.savez(tmp_path / "bank.npz", **sparse.to_arrays())
     with np.load(tmp_path / "bank.npz", allow_pickle=False) as file:
         assert (Bank.from_arrays(dict(file)).decision(thin[few]) == f[few]).all()
@@ -294,17 +402,29 @@ def test_sparse_memory_follows_the_nonzeros():
     bank.decision(thin)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 40e6 < thin.shape[0] * thin.shape[1] * 8 and (bank.decision(thin).argmax(1) >= 0).all()
+    assert (
+        peak < 40e6 < thin.shape[0] * thin.shape[1] * 8
+        and (bank.decision(thin).argmax(1) >= 0).all()
+    )
 
 
 def test_many_classes_of_two_rows():
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(240, 4)), np.repeat(np.arange(120), 2)
     bank = train(rows, labels, pair_code(120), Kernel("rbf", 0.25), 1.0)
-    assert bank.converged.all() and bank.kkt_violation.max() < 1e-9 and bank.coef.nnz <= 4 * 7140
+    assert (
+        bank.converged.all()
+        and bank.kkt_violation.max() < 1e-9
+        and bank.coef.nnz <= 4 * 7140
+    )
     t = pair_index(3, 77, 120)
     mine = np.r_[6, 7, 154, 155]
-    one = solve_smo(Kernel("rbf", 0.25)(rows[mine], rows[mine]), np.array([1.0, 1, -1, -1]), 1.0, tol=1e-9)
+    one = solve_smo(
+        Kernel("rbf", 0.25)(rows[mine], rows[mine]),
+        np.array([1.0, 1, -1, -1]),
+        1.0,
+        tol=1e-9,
+    )
     assert bank.objective[t] == pytest.approx(one.objective, rel=1e-9)
 
 
@@ -312,7 +432,11 @@ def test_a_bank_of_very_many_machines_answers_as_its_coefficients_say():
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(760, 4)), np.repeat(np.arange(380), 2)
     bank = train(rows, labels, pair_code(380), Kernel("rbf", 0.25), 1.0)
-    assert bank.height == 16
+    assert bank.block_rows == 16
     f = bank.decision(rows[:37])
-    np.testing.assert_allclose(f, bank.bias + (bank.coef @ bank.kernel(bank.vectors, rows[:37])).T, atol=1e-5)
-    np.testing.assert_array_equal(f[[3, 20, 36]], bank.decision(rows[[3, 20, 36]]))  # the same bits in any batch
+    np.testing.assert_allclose(
+        f, bank.bias + (bank.coef @ bank.kernel(bank.vectors, rows[:37])).T, atol=1e-5
+    )
+    np.testing.assert_array_equal(
+        f[[3, 20, 36]], bank.decision(rows[[3, 20, 36]])
+    )  # the same bits in any batch

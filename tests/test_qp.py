@@ -1,7 +1,6 @@
-"""Exact duals: by hand, by LIBSVM, by a primal and a dual written out here; the enclosing ball by brute force."""
+"""Exact duals: by hand, by LIBSVM, by a primal and a dual written out here."""
 
 import warnings
-from itertools import combinations
 from random import Random
 
 import numpy as np
@@ -14,7 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from dagsvm_lab.solvers import certify, solve_qp
-from dagsvm_lab.solvers.qp import ball_of, enclosing_ball
+
+pytestmark = pytest.mark.qp
 
 
 def written_out(K, s, p, u, alpha, b):
@@ -27,31 +27,53 @@ def written_out(K, s, p, u, alpha, b):
 
 
 def test_two_points_on_a_line_by_hand():
-    # x = -1 and 1: w = 1, b = 0 when C allows alpha = 1/2; else both alphas are C and w = 2C
+    # x = -1 and 1: w = 1, b = 0 when C allows alpha = 1/2; else both alphas are C and w
+    # = 2C
     K, y = np.array([[1.0, -1.0], [-1.0, 1.0]]), [-1, 1]
     free, bound = solve_qp(K, y, C=10), solve_qp(K, y, C=0.25)
-    np.testing.assert_allclose([*free.alpha, free.bias, free.objective], [0.5, 0.5, 0, -0.5], atol=1e-12)
-    np.testing.assert_allclose([*bound.alpha, bound.bias, bound.objective], [0.25, 0.25, 0, -0.375], atol=1e-12)
+    np.testing.assert_allclose(
+        [*free.alpha, free.bias, free.objective], [0.5, 0.5, 0, -0.5], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        [*bound.alpha, bound.bias, bound.objective], [0.25, 0.25, 0, -0.375], atol=1e-12
+    )
 
 
 def test_soft_labels_by_hand():
-    # x = 1 with y = 1, x = -1 with y = -1/2: w + b = 1 and w - b = 1/2, so w = 3/4, b = 1/4, alpha = w / 2.
-    # With C = 0.1 the first alpha is at its bound 0.1; the second's is C / |y| = 0.2. The label 0 drops out.
+    # x = 1 with y = 1, x = -1 with y = -1/2: w + b = 1 and w - b = 1/2, so w = 3/4, b =
+    # 1/4, alpha = w / 2.
+    # With C = 0.1 the first alpha is at its bound 0.1; the second's is C / |y| = 0.2.
+    # The label 0 drops out.
     X, y = np.array([[1.0], [-1.0], [0.3]]), [1.0, -0.5, 0.0]
     free, bound = solve_qp(X @ X.T, y, C=10), solve_qp(X @ X.T, y, C=0.1)
-    np.testing.assert_allclose([*free.alpha, free.bias, free.objective], [0.375, 0.375, 0, 0.25, -0.28125], atol=1e-12)
-    np.testing.assert_allclose([*bound.alpha, bound.objective], [0.1, 0.1, 0, -0.13], atol=1e-12)
-    assert bound.upper.tolist() == [0.1, 0.2, 0.0] and bound.linear.tolist() == [1.0, 0.5, 0.0]
+    np.testing.assert_allclose(
+        [*free.alpha, free.bias, free.objective],
+        [0.375, 0.375, 0, 0.25, -0.28125],
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        [*bound.alpha, bound.objective], [0.1, 0.1, 0, -0.13], atol=1e-12
+    )
+    assert bound.upper.tolist() == [0.1, 0.2, 0.0]
+    assert bound.linear.tolist() == [1.0, 0.5, 0.0]
 
 
 @st.composite
 def duals(draw):
-    """K, y, C of a hard kind: duplicates, opposite labels, lone points, constant inputs, labels near 0, any C."""
+    """K, y, C of a hard kind: duplicates, opposite labels, lone points, constant
+    inputs, labels near 0, any C.
+    """
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     n = draw(st.integers(2, 24))
     X = rng.normal(size=(n, draw(st.integers(1, 3))))
-    y = np.where(X[:, 0] + draw(st.sampled_from([0.0, 1.0])) * rng.normal(size=n) > 0, 1.0, -1.0)
-    kind = draw(st.sampled_from(["plain", "same twice", "opposite twins", "lone point", "constant", "soft"]))
+    y = np.where(
+        X[:, 0] + draw(st.sampled_from([0.0, 1.0])) * rng.normal(size=n) > 0, 1.0, -1.0
+    )
+    kind = draw(
+        st.sampled_from(
+            ["plain", "same twice", "opposite twins", "lone point", "constant", "soft"]
+        )
+    )
     if kind == "same twice":
         X, y = np.vstack([X, X]), np.r_[y, y]
     elif kind == "opposite twins":
@@ -65,17 +87,54 @@ def duals(draw):
         y *= rng.uniform(size=n) ** 6
         y[0] = 0.0
     kernel = draw(
-        st.sampled_from([lambda A: A @ A.T, lambda A: rbf_kernel(A, gamma=0.7), lambda A: (A @ A.T + 1) ** 3])
+        st.sampled_from(
+            [
+                lambda A: A @ A.T,
+                lambda A: rbf_kernel(A, gamma=0.7),
+                lambda A: (A @ A.T + 1) ** 3,
+            ]
+        )
     )
     return kernel(X), y, 10.0 ** draw(st.integers(-6, 6))
 
 
 # found by `make fuzz`: bounds up to 2.7e11, whose sums of slacks have an error of 1,700
-LINE = np.array([1.4551, -1.1408, -0.3551, 0.3411, -0.1166, 0.8659, -0.7328, -0.5727, -1.4758, 0.3678, 1.364])[:, None]
-NO_DIGITS = np.array([0.092, -6.7e-6, 7.9e-5, 0.0096, -4.3e-4, 0.047, -0.36, -3.7e-7, -0.25, -0.022, -0.36])
+LINE = np.array(
+    [
+        1.4551,
+        -1.1408,
+        -0.3551,
+        0.3411,
+        -0.1166,
+        0.8659,
+        -0.7328,
+        -0.5727,
+        -1.4758,
+        0.3678,
+        1.364,
+    ]
+)[:, None]
+NO_DIGITS = np.array(
+    [
+        0.092,
+        -6.7e-6,
+        7.9e-5,
+        0.0096,
+        -4.3e-4,
+        0.047,
+        -0.36,
+        -3.7e-7,
+        -0.25,
+        -0.022,
+        -0.36,
+    ]
+)
 
 
-@pytest.mark.filterwarnings("ignore:solve_qp")  # where labels of 1e-9 and bounds of 1e9 leave no digits
+@pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore:solve_qp"
+)  # where labels of 1e-9 and bounds of 1e9 leave no digits
 @settings(max_examples=120, deadline=None)
 @given(duals(), st.randoms(use_true_random=False))
 @example((np.exp(-0.7 * (LINE - LINE.T) ** 2), NO_DIGITS, 1e5), Random(25))
@@ -83,14 +142,20 @@ def test_every_solution_proves_itself(case, random):
     K, y, C = case
     dual = solve_qp(K, y, C)
     s = np.where(y < 0, -1.0, 1.0)
-    objective, primal = written_out(K, s, dual.linear, dual.upper, dual.alpha, dual.bias)
+    objective, primal = written_out(
+        K, s, dual.linear, dual.upper, dual.alpha, dual.bias
+    )
     # what rounding of f costs: u_i eps sum_j alpha_j |K_ij|, and no more
-    noise = 10 * np.finfo(float).eps * np.abs(K).max() * dual.alpha.sum() * dual.upper.sum()
+    noise = (
+        10 * np.finfo(float).eps * np.abs(K).max() * dual.alpha.sum() * dual.upper.sum()
+    )
     assert dual.converged or noise > -1e-9 * objective
     assert abs(s @ dual.alpha) <= 1e-12 * dual.alpha.sum()
     assert (dual.alpha >= 0).all() and (dual.alpha <= dual.upper).all()
     assert dual.objective == pytest.approx(objective, rel=1e-9, abs=noise)
-    assert -1e-12 * -objective - noise <= primal + objective <= 1e-9 * -objective + noise
+    assert (
+        -1e-12 * -objective - noise <= primal + objective <= 1e-9 * -objective + noise
+    )
     assert certify(K, y, dual).gap == dual.gap
     order = np.arange(len(y))
     random.shuffle(order)
@@ -112,25 +177,44 @@ ALMOST_HARD = np.array(
 
 # found by `make fuzz`: of bounds up to 1.6e5, float32 makes another problem
 STRETCHED = np.random.default_rng(0).normal(size=11)
-STRETCHED_LABELS = np.array([0.0, -7.34833290e-02, 5.43102634e-02, -3.19005638e-03, -9.83375948e-01,
-    -8.90382527e-01, 1.03801671e-01, 7.57391923e-02, 1.06468724e-01, -3.46075777e-03, 6.07945549e-06])  # fmt: skip
+STRETCHED_LABELS = np.array(
+    [
+        0.0,
+        -7.34833290e-02,
+        5.43102634e-02,
+        -3.19005638e-03,
+        -9.83375948e-01,
+        -8.90382527e-01,
+        1.03801671e-01,
+        7.57391923e-02,
+        1.06468724e-01,
+        -3.46075777e-03,
+        6.07945549e-06,
+    ]
+)
 
 
 @settings(max_examples=25, deadline=None)
 @given(duals())
 @example((np.outer(STRETCHED, STRETCHED), STRETCHED_LABELS, 1.0))
-@example((ALMOST_HARD, np.array([0.0, -1.34103528e-01, 3.38476661e-08, 4.09348019e-14]), 1.0))
+@example(
+    (ALMOST_HARD, np.array([0.0, -1.34103528e-01, 3.38476661e-08, 4.09348019e-14]), 1.0)
+)
 def test_single_precision_is_solved_or_named(case):
-    # rounding may leave a float32 matrix indefinite; then either the gap is small all the same, or a warning says why
+    # rounding may leave a float32 matrix indefinite; then either the gap is small all
+    # the same, or a warning says why
     K, y, C = case
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dual = solve_qp(K.astype(np.float32), y, C)
-    assert dual.converged != bool(caught) and abs(np.sign(y) @ dual.alpha) <= 1e-9 * dual.alpha.sum()
+    assert dual.converged != bool(caught)
+    assert abs(np.sign(y) @ dual.alpha) <= 1e-9 * dual.alpha.sum()
     assert all(w.category is ConvergenceWarning for w in caught)
     if C <= 1 and dual.converged:
         exact = solve_qp(K, y, C)
-        rounding = np.finfo(np.float32).eps * max(found.alpha @ np.abs(K) @ found.alpha for found in (dual, exact))
+        rounding = np.finfo(np.float32).eps * max(
+            found.alpha @ np.abs(K) @ found.alpha for found in (dual, exact)
+        )
         assert dual.objective == pytest.approx(exact.objective, rel=1e-4, abs=rounding)
 
 
@@ -144,8 +228,12 @@ def test_as_libsvm(C, gamma):
     peer = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, y)
     beta = np.zeros(80)
     beta[peer.support_] = peer.dual_coef_[0]
-    np.testing.assert_allclose(dual.objective, beta @ K @ beta / 2 - np.abs(beta).sum(), rtol=1e-8)
-    np.testing.assert_allclose(K @ (y * dual.alpha) + dual.bias, peer.decision_function(K), atol=1e-4)
+    np.testing.assert_allclose(
+        dual.objective, beta @ K @ beta / 2 - np.abs(beta).sum(), rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        K @ (y * dual.alpha) + dual.bias, peer.decision_function(K), atol=1e-4
+    )
 
 
 def test_general_linear_term_and_bounds_as_scipy():
@@ -163,7 +251,9 @@ def test_general_linear_term_and_bounds_as_scipy():
         method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    np.testing.assert_allclose(solve_qp(K, s, linear=p, upper=u).alpha, peer.x, atol=1e-6)
+    np.testing.assert_allclose(
+        solve_qp(K, s, linear=p, upper=u).alpha, peer.x, atol=1e-6
+    )
 
 
 def test_one_sign_only_leaves_zero():
@@ -190,47 +280,19 @@ def line(n: int, inputs: int = 10):
     return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1)
 
 
-def smallest_circle(P) -> float:
-    """Radius of the smallest circle around points of the plane: the best through two or three of them."""
-    best = np.inf
-    for count in (2, 3):
-        for chosen in combinations(P, count):
-            A = np.array([q - chosen[0] for q in chosen[1:]])
-            # the centre is the point of their span at equal distance from all
-            centre = chosen[0] + np.linalg.lstsq(2 * A, (A**2).sum(axis=1), rcond=None)[0]
-            r = np.linalg.norm(P - centre, axis=1).max()
-            best = min(best, r)
-    return best
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6), st.integers(3, 12))
-def test_enclosing_ball_by_brute_force(seed, n):
-    P = np.random.default_rng(seed).normal(size=(n, 2)) + 30
-    radius, c = enclosing_ball(P @ P.T)
-    assert c.min() >= 0 and c.sum() == pytest.approx(1)
-    assert np.linalg.norm(P - c @ P, axis=1).max() == pytest.approx(radius, rel=1e-6)
-    assert radius == pytest.approx(smallest_circle(P), rel=1e-6)
-
-
-def test_enclosing_ball_known_and_grown():
-    assert enclosing_ball(np.eye(4))[0] == pytest.approx(np.sqrt(3 / 4))  # orthonormal points
-    assert enclosing_ball(np.ones((3, 3)))[0] == 0
-    X = np.random.default_rng(0).normal(size=(400, 4))
-    K = rbf_kernel(X, gamma=0.3)
-    small = ball_of(np.ones(400), lambda rows: K[:, rows], batch=7)
-    assert small[0] == pytest.approx(enclosing_ball(K)[0], rel=1e-8)
-    assert enclosing_ball(9 * K)[0] == pytest.approx(3 * small[0], rel=1e-8)
-
-
 def test_certificate_in_single_precision():
     X, y = line(60, 3)
     K = rbf_kernel(X)
     dual = solve_qp(K, y, 1.0)
     dual.alpha[:] *= 0.9  # not optimal, but feasible: the gap is a number to agree on
     whole = certify(K, y, dual)
-    assert whole.gap > 0.01 and whole.gap == pytest.approx(whole.primal_objective + whole.objective, rel=1e-9)
-    assert certify(K.astype(np.float32), y, dual).gap == pytest.approx(whole.gap, rel=1e-4)
+    assert whole.gap > 0.01
+    assert whole.gap == pytest.approx(
+        whole.primal_objective + whole.objective, rel=1e-9
+    )
+    assert certify(K.astype(np.float32), y, dual).gap == pytest.approx(
+        whole.gap, rel=1e-4
+    )
 
 
 def test_no_warning_where_all_is_well():

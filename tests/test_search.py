@@ -1,11 +1,26 @@
-"""Choosing C and gamma: the same choice and the same scores as scikit-learn's search over the same estimator."""
+"""Choosing C and gamma: the choice and scores of scikit-learn's search."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_digits, load_wine
+from sklearn.decomposition import PCA
+from sklearn.metrics import accuracy_score, f1_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    ParameterGrid,
+    ShuffleSplit,
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
 
 import dagsvm_lab as lab
 from dagsvm_lab.systems import base
@@ -17,14 +32,14 @@ SYSTEMS = [
     lab.DAGSVC(order="random", random_state=1),
     lab.AdaptiveDAGSVC(),
     lab.DCSVC(threshold=0.02),
-    lab.BinaryTreeSVC(pair="fisher"),
-    lab.BinaryTreeSVC(routing="classes", follow=0.05, retrain=True),
+    lab.BinaryTreeSVC(routing="samples"),
+    lab.BinaryTreeSVC(split_above=0.05, retrain=True),
     lab.MaxWinsSVC(scale_pairs=True),
     lab.PosteriorSVC(n_neighbors=5),
     lab.OneVsRestSVC(class_weight="balanced"),
     lab.DecisionTreeSVC(),
     lab.ECOCSVC(random_state=0),
-    lab.ConformalDAGSVC(),
+    lab.FilteredDAGSVC(),
     lab.CrammerSingerSVC(),
 ]
 
@@ -38,13 +53,16 @@ def digits():
 
 
 def same(ours, theirs):
-    """Whether both searches tell the same."""
-    assert ours.best_params_ == theirs.best_params_ and ours.best_index_ == theirs.best_index_
+    """Both searches tell the same."""
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_index_ == theirs.best_index_
     assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-12)
     assert list(ours.cv_results_["params"]) == list(theirs.cv_results_["params"])
     for key in ours.cv_results_:
         if key != "params":
-            mine, other = (np.asarray(r.cv_results_[key], float) for r in (ours, theirs))
+            mine, other = (
+                np.asarray(r.cv_results_[key], float) for r in (ours, theirs)
+            )
             np.testing.assert_allclose(mine, other, atol=1e-12, err_msg=key)
 
 
@@ -62,8 +80,13 @@ def test_other_folds_and_grids(digits):
     X, y = digits
     est = lab.DAGSVC(gamma=0.01)
     draws = ShuffleSplit(3, test_size=0.3, random_state=2)
-    same(lab.tune(est, X, y, C=[1.0, 10.0], cv=draws), GridSearchCV(est, {"C": [1.0, 10.0]}, cv=draws).fit(X, y))
-    every = StratifiedKFold(12)  # more folds than take their steps together, dealt to two jobs
+    same(
+        lab.tune(est, X, y, C=[1.0, 10.0], cv=draws),
+        GridSearchCV(est, {"C": [1.0, 10.0]}, cv=draws).fit(X, y),
+    )
+    every = StratifiedKFold(
+        12
+    )  # more folds than take their steps together, dealt to two jobs
     same(
         lab.tune(est, X, y, C=[1.0, 10.0], cv=every, n_jobs=2),
         GridSearchCV(est, {"C": [1.0, 10.0]}, cv=every).fit(X, y),
@@ -71,14 +94,26 @@ def test_other_folds_and_grids(digits):
     twice = {"C": [1.0, 10.0, 1.0], "gamma": [0.1, 0.01, 0.1]}
     same(lab.tune(est, X, y, cv=3, **twice), GridSearchCV(est, twice, cv=3).fit(X, y))
     held = np.arange(60, 90)
-    ours = lab.tune(est, X[:60], y[:60], gamma=[0.01, 0.1], cv=(X[held], y[held]), refit=False)
-    same(ours, GridSearchCV(est, {"gamma": [0.01, 0.1]}, cv=[(np.arange(60), held)], refit=False).fit(X, y))
+    ours = lab.tune(
+        est, X[:60], y[:60], gamma=[0.01, 0.1], cv=(X[held], y[held]), refit=False
+    )
+    same(
+        ours,
+        GridSearchCV(
+            est, {"gamma": [0.01, 0.1]}, cv=[(np.arange(60), held)], refit=False
+        ).fit(X, y),
+    )
     assert ours.best_estimator_ is None
-    thin = lab.tune(est, csr_matrix(X), y, C=[1.0, 10.0], cv=draws)  # sparse rows as dense ones
+    thin = lab.tune(
+        est, csr_matrix(X), y, C=[1.0, 10.0], cv=draws
+    )  # sparse rows as dense ones
     same(thin, lab.tune(est, X, y, C=[1.0, 10.0], cv=draws))
     K = rbf_kernel(X, gamma=0.01)
     pre = lab.MaxWinsSVC(kernel="precomputed")
-    same(lab.tune(pre, K, y, C=[0.1, 10.0], cv=3), GridSearchCV(pre, {"C": [0.1, 10.0]}, cv=3).fit(K, y))
+    same(
+        lab.tune(pre, K, y, C=[0.1, 10.0], cv=3),
+        GridSearchCV(pre, {"C": [0.1, 10.0]}, cv=3).fit(K, y),
+    )
 
 
 def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
@@ -88,18 +123,28 @@ def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
     monkeypatch.setattr(
         base,
         "train_grid",
-        lambda X, codes, code, *more, **how: calls.append(len(code)) or train(X, codes, code, *more, **how),
+        lambda X, codes, code, *more, **how: (
+            calls.append(len(code)) or train(X, codes, code, *more, **how)
+        ),
     )
     how = dict(cv=3, refit=False, C=[0.1, 1e4, 1e5], gamma=[0.003, 0.03])
     lab.tune(lab.MaxWinsSVC(), X, y, **how)
     alone = calls.copy()
     assert alone == [6]  # the pairs, for every fold, C and gamma at once
     calls.clear()
-    lab.tune([lab.MaxWinsSVC(), lab.DAGSVC(), lab.DCSVC(), lab.BinaryTreeSVC()], X, y, **how)
+    lab.tune(
+        [lab.MaxWinsSVC(), lab.DAGSVC(), lab.DCSVC(), lab.BinaryTreeSVC()], X, y, **how
+    )
     assert calls == alone
     calls.clear()
-    lab.tune([lab.MaxWinsSVC(), lab.DAGSVC()], *load_wine(return_X_y=True), C=[1.0], cv=2)
-    assert calls == [3, 3, 3]  # two folds, whose gamma="scale" differs, and one bank for both refits
+    lab.tune(
+        [lab.MaxWinsSVC(), lab.DAGSVC()], *load_wine(return_X_y=True), C=[1.0], cv=2
+    )
+    assert calls == [
+        3,
+        3,
+        3,
+    ]  # two folds, whose gamma="scale" differs, and one bank for both refits
 
 
 def test_a_system_that_tunes_itself_is_refused(digits):
@@ -109,6 +154,175 @@ def test_a_system_that_tunes_itself_is_refused(digits):
 
 def test_values_may_come_from_an_iterator(digits):
     X, y = digits
-    once = lab.tune(lab.DAGSVC(), X[:200], y[:200], C=iter([1, 10]), gamma=iter([0.01]), cv=2, refit=False)
-    again = lab.tune(lab.DAGSVC(), X[:200], y[:200], C=[1, 10], gamma=[0.01], cv=2, refit=False)
-    np.testing.assert_array_equal(once.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"])
+    once = lab.tune(
+        lab.DAGSVC(),
+        X[:200],
+        y[:200],
+        C=iter([1, 10]),
+        gamma=iter([0.01]),
+        cv=2,
+        refit=False,
+    )
+    again = lab.tune(
+        lab.DAGSVC(), X[:200], y[:200], C=[1, 10], gamma=[0.01], cv=2, refit=False
+    )
+    np.testing.assert_array_equal(
+        once.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"]
+    )
+
+
+STEP = {f"dagsvc__{key}": values for key, values in GRID.items()}
+
+
+def test_pipelines_as_grid_search_tunes_them(digits):
+    X, y = digits
+    folds = StratifiedKFold(3)
+    pipes = [
+        make_pipeline(StandardScaler(), PCA(20, random_state=0), make())
+        for make in (lab.DAGSVC, lab.MaxWinsSVC, SVC)
+    ]
+    found = lab.tune(pipes, X, y, cv=folds, **GRID)
+    for pipe, ours in zip(pipes, found, strict=True):
+        step = pipe.steps[-1][0]
+        grid = {f"{step}__{key}": values for key, values in GRID.items()}
+        theirs = GridSearchCV(pipe, grid, cv=folds).fit(X, y)
+        same(ours, theirs)
+        np.testing.assert_array_equal(
+            ours.best_estimator_.decision_function(X),
+            theirs.best_estimator_.decision_function(X),
+            err_msg=step,
+        )
+        assert ours.best_estimator_.get_params().keys() == pipe.get_params().keys()
+
+
+def test_a_pipelines_machines_are_trained_once(digits, monkeypatch):
+    X, y = digits
+    calls = []
+    train = base.train_grid
+    monkeypatch.setattr(
+        base,
+        "train_grid",
+        lambda *given, **how: calls.append(1) or train(*given, **how),
+    )
+    pipes = [make_pipeline(StandardScaler(), m()) for m in (lab.MaxWinsSVC, lab.DAGSVC)]
+    lab.tune(pipes, X, y, C=[1.0, 10.0], cv=3)
+    assert len(calls) == 4  # each fold, and all rows
+
+
+def test_columns_of_a_frame_are_kept(digits):
+    pd = pytest.importorskip("pandas")
+    X, y = digits
+    frame = pd.DataFrame(X[:, :6]).add_prefix("input")
+    frame["kind"] = np.array(["u", "v", "w"])[np.arange(len(y)) % 3]
+    turn = make_column_transformer(
+        (OneHotEncoder(), ["kind"]), remainder=StandardScaler()
+    )
+    pipe = make_pipeline(turn, lab.DAGSVC())
+    ours = lab.tune(pipe, frame, pd.Series(y), cv=3, **GRID)
+    same(ours, GridSearchCV(pipe, STEP, cv=3).fit(frame, y))
+    assert ours.best_estimator_.feature_names_in_.tolist() == list(frame)
+    numbers = frame.drop(columns="kind")
+    plain = lab.tune(lab.DAGSVC(), numbers, y, cv=3, **GRID)
+    same(plain, GridSearchCV(lab.DAGSVC(), GRID, cv=3).fit(numbers, y))
+    with pytest.raises(ValueError, match="feature names"):
+        plain.predict(numbers[numbers.columns[::-1]])
+    held = lab.tune(
+        lab.DAGSVC(), numbers[:60], y[:60], cv=(numbers[60:], y[60:]), **GRID
+    )
+    fold = [(np.arange(60), np.arange(60, 90))]
+    same(held, GridSearchCV(lab.DAGSVC(), GRID, cv=fold, refit=False).fit(numbers, y))
+    with pytest.raises(ValueError, match="columns are not those of X"):
+        other = numbers[numbers.columns[::-1]]
+        lab.tune(lab.DAGSVC(), numbers, y, cv=(other, y), **GRID)
+
+
+def by_hand(est, X, y, splits, metric, weights):
+    """Mean score of every candidate, fit by fit, held rows weighed as well."""
+    means = []
+    for point in ParameterGrid(GRID):
+        scores = []
+        for fit, held in splits:
+            one = clone(est).set_params(**point)
+            one.fit(X[fit], y[fit], sample_weight=weights[fit])
+            answers = one.predict(X[held])
+            scores.append(metric(y[held], answers, sample_weight=weights[held]))
+        means.append(np.mean(scores))
+    return means
+
+
+def test_weights_groups_and_scoring(digits):
+    X, y = digits
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(y))
+    groups = np.arange(len(y)) // 7
+    cv = GroupKFold(3)
+    splits = list(cv.split(X, y, groups))
+    how = dict(cv=cv, groups=groups, sample_weight=weights, **GRID)
+    macro = partial(f1_score, average="macro")
+    for est in (lab.DAGSVC(), lab.BinaryTreeSVC(), lab.WestonWatkinsSVC()):
+        for scoring, metric in (("f1_macro", macro), (None, accuracy_score)):
+            ours = lab.tune(est, X, y, scoring=scoring, **how)
+            want = by_hand(est, X, y, splits, metric, weights)
+            np.testing.assert_allclose(
+                ours.cv_results_["mean_test_score"], want, err_msg=f"{est} {scoring}"
+            )
+        best = clone(est).set_params(**ours.best_params_).fit(X, y, weights)
+        np.testing.assert_array_equal(
+            ours.best_estimator_.decision_function(X),
+            best.decision_function(X),
+            err_msg=str(est),
+        )
+    with pytest.raises(ValueError, match="one metric"):
+        lab.tune(lab.DAGSVC(), X, y, scoring=["accuracy", "f1_macro"])
+    search = GridSearchCV(lab.DAGSVC(), GRID, cv=cv, scoring="f1_macro")
+    ours = lab.tune(
+        lab.DAGSVC(), X, y, cv=cv, groups=groups, scoring="f1_macro", **GRID
+    )
+    same(ours, search.fit(X, y, groups=groups))
+
+
+def test_weights_in_a_pipeline(digits):
+    X, y = digits
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(y))
+    splits = list(StratifiedKFold(3).split(X, y))
+    pipe = make_pipeline(PCA(20, random_state=0), lab.DAGSVC())
+    ours = lab.tune(pipe, X, y, cv=3, sample_weight=weights, **GRID)
+    means = []
+    for point in ParameterGrid(STEP):
+        scores = []
+        for fit, held in splits:
+            one = clone(pipe).set_params(**point)
+            one.fit(X[fit], y[fit], dagsvc__sample_weight=weights[fit])
+            scores.append(one.score(X[held], y[held], sample_weight=weights[held]))
+        means.append(np.mean(scores))
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], means, err_msg="means"
+    )
+
+
+NO_FOLDS = {
+    "none": ([], "cv gives no folds"),
+    "nothing held": ([(np.arange(80), np.arange(0))], "fold 0 of cv holds no rows"),
+    "nothing trained": ([(np.arange(0), np.arange(80))], "fold 0 of cv trains on no"),
+    "an empty set": ((np.empty((0, 64)), np.empty(0)), "fold 0 of cv holds no rows"),
+}
+
+
+@pytest.mark.parametrize(("cv", "message"), NO_FOLDS.values(), ids=NO_FOLDS)
+def test_folds_without_rows_are_refused(cv, message, digits):
+    with pytest.raises(ValueError, match=message):
+        lab.tune(lab.DAGSVC(), *digits, cv=cv, **GRID)
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "linear", "poly", "sigmoid"])
+def test_other_kernels_share_machines_as_rightly(kernel, digits):
+    X, y = digits
+    est = lab.MaxWinsSVC(kernel=kernel, coef0=1.0)
+    same(lab.tune(est, X, y, cv=3, **GRID), GridSearchCV(est, GRID, cv=3).fit(X, y))
+
+
+def test_costs_of_a_pipelines_predictions(digits):
+    X, y = digits
+    pipe = make_pipeline(StandardScaler(), lab.DAGSVC()).fit(X, y)
+    labels, cost = pipe[-1].predict_with_cost(pipe[:-1].transform(X))
+    np.testing.assert_array_equal(labels, pipe.predict(X))
+    assert (cost.binary_decisions == 3).all(), "four classes: three decisions a row"

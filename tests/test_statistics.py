@@ -26,7 +26,8 @@ def test_examples_in_the_docstrings():
 
 
 def test_mcnemar_by_hand():
-    # 12 rows that only a gets wrong, 3 that only b does: (|12 - 3| - 1)^2 / 15 = 4.267; 2 sum_{k<=3} C(15,k)/2^15
+    # 12 rows that only a gets wrong, 3 that only b does: (|12 - 3| - 1)^2 / 15 = 4.267;
+    # 2 sum_{k<=3} C(15,k) / 2^15
     a = np.array([True] * 12 + [False] * 3 + [True] * 5 + [False] * 80)
     b = np.array([False] * 12 + [True] * 3 + [True] * 5 + [False] * 80)
     found = mcnemar(a, b)
@@ -39,15 +40,22 @@ def test_mcnemar_by_hand():
 @pytest.mark.parametrize(("hits", "n"), [(0, 10), (3, 10), (10, 10), (980, 1000)])
 def test_binomial_limits_are_quantiles_of_the_beta(hits, n):
     low, high = binomial_interval(hits, n)
-    assert low == pytest.approx(100 * beta.ppf(0.025, hits, n - hits + 1) if hits else 0)
-    assert high == pytest.approx(100 * beta.ppf(0.975, hits + 1, n - hits) if hits < n else 100)
+    assert low == pytest.approx(
+        100 * beta.ppf(0.025, hits, n - hits + 1) if hits else 0
+    )
+    assert high == pytest.approx(
+        100 * beta.ppf(0.975, hits + 1, n - hits) if hits < n else 100
+    )
 
 
 def test_binomial_limits_cover():
     for p in (0.02, 0.3):
         chance = np.random.default_rng(0).binomial(60, p, 2000)
         limits = {h: binomial_interval(h, 60) for h in set(chance.tolist())}
-        assert np.mean([limits[h][0] <= 100 * p <= limits[h][1] for h in chance.tolist()]) >= 0.95
+        assert (
+            np.mean([limits[h][0] <= 100 * p <= limits[h][1] for h in chance.tolist()])
+            >= 0.95
+        )
 
 
 def test_ranks_by_hand():
@@ -63,11 +71,19 @@ def test_cliques_join_all_pairs_that_are_near_and_no_others():
     rng = np.random.default_rng(1)
     for _ in range(50):
         mean, cd = rng.uniform(1, 8, 7), 1.5
-        joined = {frozenset((a, b)) for g in cliques(mean, cd) for a in g for b in g if a != b}
-        near = {frozenset((a, b)) for a in range(7) for b in range(a) if abs(mean[a] - mean[b]) <= cd}
+        joined = {
+            frozenset((a, b)) for g in cliques(mean, cd) for a in g for b in g if a != b
+        }
+        near = {
+            frozenset((a, b))
+            for a in range(7)
+            for b in range(a)
+            if abs(mean[a] - mean[b]) <= cd
+        }
         assert joined == near
         groups = [set(g.tolist()) for g in cliques(mean, cd)]
-        assert not any(a < b for a in groups for b in groups)  # none lies within another
+        # none lies within another
+        assert not any(a < b for a in groups for b in groups)
 
 
 def test_signed_rank_says_what_is_plain():
@@ -91,7 +107,10 @@ def test_slope_is_least_squares_on_logarithms():
 
 def test_slope_interval_covers():
     rng, x = np.random.default_rng(3), np.geomspace(1, 100, 6)
-    limits = [slope_interval(x, x**1.2 * np.exp(rng.normal(0, 0.3, 6)))[1:] for _ in range(1000)]
+    limits = [
+        slope_interval(x, x**1.2 * np.exp(rng.normal(0, 0.3, 6)))[1:]
+        for _ in range(1000)
+    ]
     assert abs(np.mean([low <= 1.2 <= high for low, high in limits]) - 0.95) < 0.025
 
 
@@ -101,7 +120,9 @@ def test_corrected_interval_widens_the_t_interval_by_what_splits_share():
     mean, low, high = corrected_interval(gain, 0.0)
     assert (low, high) == pytest.approx((plain.low, plain.high)) and mean == gain.mean()
     wide = corrected_interval(gain, 0.25)
-    assert (wide[2] - mean) / (high - mean) == pytest.approx(np.sqrt((1 / 4 + 0.25) / (1 / 4)))
+    assert (wide[2] - mean) / (high - mean) == pytest.approx(
+        np.sqrt((1 / 4 + 0.25) / (1 / 4))
+    )
     assert corrected_interval([3.0], 0.25) == (3.0, -np.inf, np.inf)
 
 
@@ -110,12 +131,16 @@ def test_rank_correlation_covers_and_sees_order_only():
     for _ in range(500):
         x = rng.normal(size=30)
         low, high = rank_correlation(x, 0.6 * x + 0.8 * rng.normal(size=30))[1:]
-        inside += low <= 0.582 <= high  # 6 / pi asin(.6 / 2), Spearman's for a normal pair of correlation .6
+        # 6 / pi asin(.6 / 2), Spearman's for a normal pair of correlation .6
+        inside += low <= 0.582 <= high
     assert 0.92 < inside / 500 < 0.98
     assert rank_correlation([1, 2, 3, 4], [1, 10, 20, 1000]) == pytest.approx((1, 1, 1))
     assert rank_correlation([1, 2, 3], [1, 3, 2])[1:] == (-1, 1)
 
 
 def test_sign_interval_is_of_both_signs():
-    assert sign_interval(7, 1)[1:] == pytest.approx([-v for v in sign_interval(1, 7)[:0:-1]])
-    assert sign_interval(0, 0) == (0, -1, 1) and sign_interval(8, 0)[1] > 0 > sign_interval(4, 0)[1]
+    assert sign_interval(7, 1)[1:] == pytest.approx(
+        [-v for v in sign_interval(1, 7)[:0:-1]]
+    )
+    assert sign_interval(0, 0) == (0, -1, 1)
+    assert sign_interval(8, 0)[1] > 0 > sign_interval(4, 0)[1]

@@ -1,4 +1,7 @@
-"""What is left of a batch that is stopped, whatever stops it: no process, nothing half-written, and work to resume."""
+"""What is left of a batch that is stopped, whatever stops it.
+
+No process, nothing half-written, and work to resume.
+"""
 
 import os
 import signal
@@ -14,7 +17,7 @@ from dagsvm_lab.files import project_root
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of that id is there and is more than an entry nobody has collected."""
+    """Whether a process of that id is there, and not only its entry."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -34,7 +37,7 @@ if not os.path.exists("quick"):
 
 
 def wait_until(so, what: str) -> None:
-    """Wait until so() holds; five minutes are no limit on speed, but an end to hanging."""
+    """Wait until so() holds; five minutes are no limit on speed but end hanging."""
     end = time.monotonic() + 300
     while not so():
         assert time.monotonic() < end, f"never: {what}"
@@ -49,15 +52,25 @@ def heed_signals():
 
 @pytest.fixture
 def running(notebook, tmp_path):
-    """A real `dagsvm-lab papers` on two notebooks that would sleep for long, with all its processes."""
+    """A real `dagsvm-lab papers`, on two notebooks that would sleep for long."""
     notebook("01_good_one", TABLE, SLEEPER)
     notebook("02_sleeper", SLEEPER)
     command = [sys.executable, "-m", "dagsvm_lab", "papers", "--jobs", "2"]
-    command += ["--notebooks", f"{tmp_path / 'notebooks'}", "--out", f"{tmp_path / 'out'}"]
+    command += [
+        "--notebooks",
+        f"{tmp_path / 'notebooks'}",
+        "--out",
+        f"{tmp_path / 'out'}",
+    ]
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    batch = subprocess.Popen(command, **pipes, cwd=project_root(), preexec_fn=heed_signals)
+    batch = subprocess.Popen(
+        command, **pipes, cwd=project_root(), preexec_fn=heed_signals
+    )
     pids = tmp_path / "notebooks" / "pids"
-    wait_until(lambda: pids.exists() and len(pids.read_text().splitlines()) == 6, "two kernels with two workers each")
+    wait_until(
+        lambda: pids.exists() and len(pids.read_text().splitlines()) == 6,
+        "two kernels with two workers each",
+    )
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(set(started)) == 6 and all(map(is_alive, started))
     yield batch, started
@@ -66,6 +79,7 @@ def running(notebook, tmp_path):
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_process_and_no_half_result(running, tmp_path):
     batch, started = running
     batch.send_signal(signal.SIGINT)
@@ -75,6 +89,7 @@ def test_ctrl_c_leaves_no_process_and_no_half_result(running, tmp_path):
     assert not leftovers(tmp_path) and not list(tmp_path.glob("out/0*.*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGHUP", "SIGQUIT", "SIGTERM"])
 def test_nothing_outlives_a_batch_and_it_resumes(running, tmp_path, capsys, how):
     batch, started = running

@@ -34,9 +34,15 @@ def changed(number: int, **columns) -> pd.DataFrame:
 
 
 def systems(**measures) -> pd.DataFrame:
-    rows = [{"reading": "as written", "dataset": d, "system": s} for d in SETS for s in SYSTEMS]
+    rows = [
+        {"reading": "as written", "dataset": d, "system": s}
+        for d in SETS
+        for s in SYSTEMS
+    ]
     table = pd.DataFrame(rows)
-    return table.assign(**{name: table["system"].map(of) for name, of in measures.items()})
+    return table.assign(
+        **{name: table["system"].map(of) for name, of in measures.items()}
+    )
 
 
 def test_the_letters_own_numbers_reproduce_its_claims():
@@ -72,7 +78,9 @@ def test_rules_of_the_tables_can_fail(claim, tables):
 
 def test_best_case_is_reached_or_not():
     assert word("wang-best-case", table4=changed(4, btppsvm=[25, 9, 9, 9])) == HOLDS
-    rows = pd.DataFrame({"share": [0.5, 0.1], "machines": [9, 30], "n_classes": [10, 10]})
+    rows = pd.DataFrame(
+        {"share": [0.5, 0.1], "machines": [9, 30], "n_classes": [10, 10]}
+    )
     assert word("wang-best-case", INFERRED, retrained=rows) == HOLDS
     assert word("wang-best-case", INFERRED, retrained=rows.assign(share=0.5)) == FAILS
 
@@ -85,7 +93,10 @@ def test_claims_about_one_classification():
     bad = systems(mean_path=few | {"svm_cbts": 40.0}, unclassified_pct=left | {"svm_oao": 0.0},
                   kernel_evaluations=work | {"svm_cbts": 90.0})  # fmt: skip
     for claim in ("fewer-than-oao", "unclassifiable", "least-work"):
-        assert word(f"wang-{claim}", systems=good) == HOLDS and word(f"wang-{claim}", systems=bad) == FAILS
+        assert (
+            word(f"wang-{claim}", systems=good) == HOLDS
+            and word(f"wang-{claim}", systems=bad) == FAILS
+        )
 
 
 def noise(posterior: float, loss: float, vectors: int) -> pd.DataFrame:
@@ -106,21 +117,38 @@ def test_noise_is_judged_by_how_often(reading):
     assert word("wang-noise-chosen", noise=noise(85, 1, 500)) == FAILS
 
 
-def paths(power: float, system: str = "btppsvm", source: str = "letter") -> pd.DataFrame:
+def paths(
+    power: float, system: str = "btppsvm", source: str = "letter"
+) -> pd.DataFrame:
     n = np.array([3, 5, 9, 14, 26])
     wobble = 1 + 0.01 * (-1.0) ** np.arange(5)
-    table = {"source": source, "system": system, "n_classes": n, "mean_path": np.log2(n) ** power * wobble}
+    table = {
+        "source": source,
+        "system": system,
+        "n_classes": n,
+        "mean_path": np.log2(n) ** power * wobble,
+    }
     return pd.DataFrame(table | {"log2_n": np.log2(n), "log43": np.log2(n)})
 
 
 def test_growth_is_a_rate_and_length_a_ratio():
     for source in ("letter", "mnist", "made"):
         claim = f"wang-growth-{source}"
-        assert word(claim, paths=paths(1.0, source=source)) == word(claim, paths=paths(0.5, source=source)) == HOLDS
+        assert (
+            word(claim, paths=paths(1.0, source=source))
+            == word(claim, paths=paths(0.5, source=source))
+            == HOLDS
+        )
         assert word(claim, paths=paths(1.5, source=source)) == FAILS
-        assert word(claim, INFERRED, paths=paths(1.5, "BTPPSVM, retrained", source)) == FAILS
+        assert (
+            word(claim, INFERRED, paths=paths(1.5, "BTPPSVM, retrained", source))
+            == FAILS
+        )
     for claim, system in (("wang-path-bt", "btppsvm"), ("wang-path-cbts", "svm_cbts")):
-        assert word(claim, paths=paths(1.0, system)) == HOLDS and word(claim, paths=paths(1.6, system)) == FAILS
+        assert (
+            word(claim, paths=paths(1.0, system)) == HOLDS
+            and word(claim, paths=paths(1.6, system)) == FAILS
+        )
     whole = paths(1.0, "dagsvm").assign(mean_path=lambda t: t["n_classes"] - 1)
     assert word("wang-path-dag", paths=whole) == "by definition"
     assert word("wang-path-dag", paths=whole.assign(mean_path=7)) == FAILS
@@ -137,19 +165,39 @@ def test_figure_1_on_letter_and_on_the_others():
     for claim in ("error", "svs"):
         for which in ("", "-others"):
             assert word(f"wang-k-{claim}{which}", figure1=table) == HOLDS
-            assert word(f"wang-k-{claim}{which}", figure1=table.replace({"k": {1: 11, 11: 1}})) == FAILS
-    one_rises = table.replace({"error_pct": {2.0: 4.0}}).where(table["dataset"] == "mnist", table)
-    assert word("wang-k-error", figure1=one_rises) == HOLDS and word("wang-k-error-others", figure1=one_rises) == FAILS
+            assert (
+                word(
+                    f"wang-k-{claim}{which}",
+                    figure1=table.replace({"k": {1: 11, 11: 1}}),
+                )
+                == FAILS
+            )
+    one_rises = table.replace({"error_pct": {2.0: 4.0}}).where(
+        table["dataset"] == "mnist", table
+    )
+    assert (
+        word("wang-k-error", figure1=one_rises) == HOLDS
+        and word("wang-k-error-others", figure1=one_rises) == FAILS
+    )
 
 
 def test_equation_3_and_what_follows_from_it():
-    table = pd.DataFrame({"predicted_error_pct": [4.0, 2.0], "measured_error_pct": [4.0, 2.0]})
+    table = pd.DataFrame(
+        {"predicted_error_pct": [4.0, 2.0], "measured_error_pct": [4.0, 2.0]}
+    )
     assert (
         word("wang-layers", layers=table) == HOLDS
-        and word("wang-layers", layers=2 * table.iloc[:, [0]].join(table.iloc[:, 1] / 2)) == FAILS
+        and word(
+            "wang-layers", layers=2 * table.iloc[:, [0]].join(table.iloc[:, 1] / 2)
+        )
+        == FAILS
     )
-    each = pd.DataFrame({"system": "btppsvm", "dataset": "letter", "error_pct": [5.0, 1.0, 0.5]})
-    assert word("wang-eq3-root", layer_errors=each) == FAILS  # a product does not know the order of its factors
+    each = pd.DataFrame(
+        {"system": "btppsvm", "dataset": "letter", "error_pct": [5.0, 1.0, 0.5]}
+    )
+    assert (
+        word("wang-eq3-root", layer_errors=each) == FAILS
+    )  # a product does not know the order of its factors
 
 
 def test_the_pair_on_top_and_the_measure():
@@ -160,49 +208,111 @@ def test_the_pair_on_top_and_the_measure():
     ]
     table = pd.DataFrame(rows)
     assert word("wang-top-pair", pair_rules=table) == HOLDS
-    assert word("wang-top-pair", pair_rules=table.replace({"accuracy_pct": {94.0: 96.0}})) == FAILS
+    assert (
+        word("wang-top-pair", pair_rules=table.replace({"accuracy_pct": {94.0: 96.0}}))
+        == FAILS
+    )
     rng = np.random.default_rng(0)
     ratio = np.tile(np.arange(30.0), 4)
-    near = pd.DataFrame({"dataset": np.repeat(SETS, 30), "ratio": ratio, "error_pct": -ratio + rng.normal(size=120)})
+    near = pd.DataFrame(
+        {
+            "dataset": np.repeat(SETS, 30),
+            "ratio": ratio,
+            "error_pct": -ratio + rng.normal(size=120),
+        }
+    )
     assert word("wang-fisher-measure", separability=near) == HOLDS
-    assert word("wang-fisher-measure", separability=near.assign(error_pct=-near["error_pct"])) == FAILS
+    assert (
+        word(
+            "wang-fisher-measure",
+            separability=near.assign(error_pct=-near["error_pct"]),
+        )
+        == FAILS
+    )
 
 
 def test_the_band_costs_machines_and_may_gain():
     rows = [
-        {"system": "svm_cbts", "dataset": d, "band": b, "machines": m, "gain_points": g, "p_value": p}
+        {
+            "system": "svm_cbts",
+            "dataset": d,
+            "band": b,
+            "machines": m,
+            "gain_points": g,
+            "p_value": p,
+        }
         for d in SETS[:3]
         for b, m, g, p in ((0.0, 30, 0.0, 1.0), (1.0, 45, 0.1, 0.5))
     ]
     table = pd.DataFrame(rows)
-    assert word("wang-band-machines", band=table) == word("wang-band-accuracy", band=table) == HOLDS
+    assert (
+        word("wang-band-machines", band=table)
+        == word("wang-band-accuracy", band=table)
+        == HOLDS
+    )
     assert word("wang-band-accuracy", band=table.assign(p_value=0.01)) == FAILS
-    assert word("wang-band-accuracy", band=table.assign(p_value=0.01, gain_points=-1.0)) == HOLDS
+    assert (
+        word("wang-band-accuracy", band=table.assign(p_value=0.01, gain_points=-1.0))
+        == HOLDS
+    )
     assert word("wang-band-machines", band=table.assign(machines=30)) == FAILS
 
 
 def test_times_belong_to_a_machine_and_bayes_to_chance():
     times = published("wang2011_table5")
     saves = [c for c in wang.claims if c.startswith(("wang-saves", "wang-shortest"))]
-    assert len(saves) == 7 and {word(c, table5=times) for c in saves} == {"other machine"}
-    assert wang.claims["wang-saves-48"].judge(Given(table5=times)).text == "48.5"  # the letter's own arithmetic
-    gain = pd.DataFrame({"ordinary_pct": 90.0, "posterior_pct": [91.0, 92.0, 91.5, 91.0]})
+    assert len(saves) == 7 and {word(c, table5=times) for c in saves} == {
+        "other machine"
+    }
+    assert (
+        wang.claims["wang-saves-48"].judge(Given(table5=times)).text == "48.5"
+    )  # the letter's own arithmetic
+    gain = pd.DataFrame(
+        {"ordinary_pct": 90.0, "posterior_pct": [91.0, 92.0, 91.5, 91.0]}
+    )
     assert word("wang-bayes", bayes=gain) == HOLDS
-    assert word("wang-bayes", bayes=gain.assign(posterior_pct=[89.0, 91.0, 90.0, 90.1])) == CHANCE
-    assert word("wang-bayes", bayes=gain.assign(posterior_pct=[88.0, 88.5, 88.0, 87.5])) == FAILS
+    assert (
+        word("wang-bayes", bayes=gain.assign(posterior_pct=[89.0, 91.0, 90.0, 90.1]))
+        == CHANCE
+    )
+    assert (
+        word("wang-bayes", bayes=gain.assign(posterior_pct=[88.0, 88.5, 88.0, 87.5]))
+        == FAILS
+    )
 
 
 def test_missing_tables_are_not_available_and_misspelt_columns_raise():
-    assert {c.judge(Given()).word for c in wang.claims.values()} == {"not available here"}
+    assert {c.judge(Given()).word for c in wang.claims.values()} == {
+        "not available here"
+    }
     with pytest.raises(Exception, match="pair"):
-        word("wang-top-pair", pair_rules=pd.DataFrame({"labels": ["posterior"], "dataset": ["letter"]}))
+        word(
+            "wang-top-pair",
+            pair_rules=pd.DataFrame({"labels": ["posterior"], "dataset": ["letter"]}),
+        )
 
 
 def test_cells_count_no_fitted_and_no_certain_number():
-    rows = list(wang.rows(Given({f"table{n}{how}": printed(n) for n in (2, 3, 4) for how in ("", "_inferred")})))
+    rows = list(
+        wang.rows(
+            Given(
+                {
+                    f"table{n}{how}": printed(n)
+                    for n in (2, 3, 4)
+                    for how in ("", "_inferred")
+                }
+            )
+        )
+    )
     cells = pd.DataFrame(r for r in rows if r["kind"] == "cell").set_index("id")
-    table2, table3, table4 = (cells.filter(like=f"wang-table{n}/", axis=0) for n in (2, 3, 4))
-    assert (table2["verdict"] == HOLDS).all() and (table2["inferred_verdict"] == "fitted").all() and len(table2) == 24
+    table2, table3, table4 = (
+        cells.filter(like=f"wang-table{n}/", axis=0) for n in (2, 3, 4)
+    )
+    assert (
+        (table2["verdict"] == HOLDS).all()
+        and (table2["inferred_verdict"] == "fitted").all()
+        and len(table2) == 24
+    )
     trees = table3.index.str.endswith(TREES)
     assert (table3.loc[trees, "inferred_verdict"] == HOLDS).all() and (
         table3.loc[~trees, "inferred_verdict"] == "fitted"
@@ -219,5 +329,11 @@ def test_common_judges():
         and more_often(one, one).word == CHANCE
     )
     assert more_often(pd.Series([1, 2, 3, 9]), pd.Series([2, 1, 3, 1])).text == "2 of 3"
-    assert most(pd.Series([True, True, False])).word == HOLDS and most(pd.Series([True, False])).word == FAILS
-    assert mean_above(pd.Series([1.0, 1.1, 0.9])).word == HOLDS and mean_above(pd.Series([1.0, -1.1])).word == CHANCE
+    assert (
+        most(pd.Series([True, True, False])).word == HOLDS
+        and most(pd.Series([True, False])).word == FAILS
+    )
+    assert (
+        mean_above(pd.Series([1.0, 1.1, 0.9])).word == HOLDS
+        and mean_above(pd.Series([1.0, -1.1])).word == CHANCE
+    )

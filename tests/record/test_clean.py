@@ -3,7 +3,7 @@
 import nbformat
 
 from dagsvm_lab.files import project_root
-from dagsvm_lab.run.runner import clean
+from dagsvm_lab.run.jobs import clean
 
 from .clean import complaints
 
@@ -23,9 +23,20 @@ def test_complaints_name_what_is_wrong(notebook):
         (lambda nb: nb.metadata.update(papermill={}), "metadata"),
         (lambda nb: nb.cells[1].update(outputs=[]), "no outputs"),
         (lambda nb: nb.cells[1].outputs[0].update(name="stderr"), "warning"),
-        (lambda nb: nb.cells[1].outputs[0].update(text="see /usr/lib/data"), "absolute path"),
-        (lambda nb: nb.cells[2].update(source=f"open('{project_root()}')"), "absolute path"),
-        (lambda nb: nb.cells[2].outputs.append(nbformat.v4.new_output("error", ename="E")), "error"),
+        (
+            lambda nb: nb.cells[1].outputs[0].update(text="see /usr/lib/data"),
+            "absolute path",
+        ),
+        (
+            lambda nb: nb.cells[2].update(source=f"open('{project_root()}')"),
+            "absolute path",
+        ),
+        (
+            lambda nb: nb.cells[2].outputs.append(
+                nbformat.v4.new_output("error", ename="E")
+            ),
+            "error",
+        ),
     ]:
         worse = nbformat.reads(nbformat.writes(nb), 4)
         change(worse)

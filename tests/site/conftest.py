@@ -1,4 +1,7 @@
-"""The edition, served on loopback, and a headless Chromium that reaches no other host; skips where there is none."""
+"""The edition, served on loopback, and a headless Chromium that reaches no other host.
+
+Tests are skipped where there is no Chromium.
+"""
 
 import shutil
 import subprocess
@@ -37,17 +40,24 @@ def server(built):
 
 @pytest.fixture(scope="session")
 def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    webdriver = pytest.importorskip(
+        "selenium.webdriver", reason="selenium is not installed"
+    )
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver):
         pytest.skip("no Chromium with its driver is installed")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    flags = "headless=new no-sandbox disable-gpu disable-quic no-first-run disable-component-update hide-scrollbars"
-    quiet = "disable-background-networking disable-sync"
-    for flag in (*flags.split(), *quiet.split(), "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"):
+    flags = (
+        "headless=new no-sandbox disable-gpu disable-quic no-first-run hide-scrollbars"
+    )
+    quiet = "disable-component-update disable-background-networking disable-sync"
+    only_loopback = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    for flag in (*flags.split(), *quiet.split(), only_loopback):
         options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
     window = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     yield window
     window.quit()

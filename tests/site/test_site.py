@@ -1,5 +1,9 @@
-"""The reader's edition in a real browser: pages, links, formulas, search, claims, things to touch, phones, axe."""
+"""The reader's edition in a real browser, wide and narrow.
 
+Pages, links, formulas, search, claims, interactive figures, and axe's rules.
+"""
+
+import gzip
 import html
 import json
 import re
@@ -11,27 +15,55 @@ from urllib.parse import unquote, urldefrag
 import numpy as np
 import pytest
 
-from dagsvm_lab import DAGSVC, ConformalDAGSVC, MaxWinsSVC, bounds, load
+from dagsvm_lab import DAGSVC, FilteredDAGSVC, MaxWinsSVC, bounds, load
 from dagsvm_lab.files import project_root
+from dagsvm_lab.papers import papers
 from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.plots import touch
-from dagsvm_lab.report.claims import papers
 from dagsvm_lab.report.record import QUIET
 from dagsvm_lab.report.verdicts import binomial_interval
 
+pytestmark = pytest.mark.slow
 CHAPTERS = [p.stem for p in sorted((project_root() / "notebooks").glob("*.ipynb"))]
-PAGES = ["index", *CHAPTERS, "touch", "claims", "tables", "open", "glossary", "references", "recipes", "reference"]
+PAGES = [
+    "index",
+    "report",
+    *CHAPTERS,
+    "install",
+    "claims",
+    "tables",
+    "open",
+    "glossary",
+    "references",
+    "recipes",
+    "svc",
+    "choose",
+    "reference",
+]
+
+
+def recorded(explorer):
+    """The data of an interactive figure, as notebook 00 recorded it."""
+    file = project_root() / "figures" / "00_tour" / f"touch_{explorer}.json"
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def resize(browser, width, height=1000):
-    screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    screen = {
+        "width": width,
+        "height": height,
+        "deviceScaleFactor": 1,
+        "mobile": width < 600,
+    }
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
 def wait(browser, script, seconds=20):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(browser, seconds).until(lambda b: b.execute_script(f"return {script}"))
+    return WebDriverWait(browser, seconds).until(
+        lambda b: b.execute_script(f"return {script}")
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -40,22 +72,57 @@ def test_page_loads_whole_without_errors_or_foreign_requests(server, browser, pa
     for kind in ("browser", "performance"):
         browser.get_log(kind)
     browser.get(f"{server}/{page}.html")
-    wait(browser, "document.readyState == 'complete' && (!window.MathJax || !MathJax.startup || "
-         "MathJax.startup.promise.then(() => {window.mathDone = true}) && window.mathDone === true)", 40)  # fmt: skip
-    severe = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    typeset = (
+        "MathJax.startup.promise.then(() => {window.mathDone = true})"
+        " && window.mathDone === true"
+    )
+    ready = (
+        "document.readyState == 'complete'"
+        f" && (!window.MathJax || !MathJax.startup || {typeset})"
+    )
+    wait(browser, ready, 40)
+    severe = [
+        entry["message"]
+        for entry in browser.get_log("browser")
+        if entry["level"] == "SEVERE"
+    ]
     assert not severe
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    messages = [
+        json.loads(entry["message"])["message"]
+        for entry in browser.get_log("performance")
+    ]
+    asked = [
+        m["params"]["request"]["url"]
+        for m in messages
+        if m["method"] == "Network.requestWillBeSent"
+    ]
     assert all(url.startswith((server, "data:", "blob:")) for url in asked)
     assert not [
-        m for m in messages if m["method"] == "Network.responseReceived" and m["params"]["response"]["status"] >= 400
+        m
+        for m in messages
+        if m["method"] == "Network.responseReceived"
+        and m["params"]["response"]["status"] >= 400
     ]
-    assert browser.execute_script("return document.querySelectorAll('mjx-merror, .MathJax_Error').length") == 0
-    formulas = browser.execute_script("return document.querySelectorAll('.math').length")
-    rendered = browser.execute_script("return document.querySelectorAll('.math mjx-container').length")
+    assert (
+        browser.execute_script(
+            "return document.querySelectorAll('mjx-merror, .MathJax_Error').length"
+        )
+        == 0
+    )
+    formulas = browser.execute_script(
+        "return document.querySelectorAll('.math').length"
+    )
+    rendered = browser.execute_script(
+        "return document.querySelectorAll('.math mjx-container').length"
+    )
     assert rendered >= formulas
-    browser.execute_script("document.querySelectorAll('pre, code, .math, script').forEach(part => part.remove())")
-    left = browser.execute_script("return document.querySelector('article').textContent")
+    browser.execute_script(
+        "document.querySelectorAll('pre, code, .math, script')"
+        ".forEach(part => part.remove())"
+    )
+    left = browser.execute_script(
+        "return document.querySelector('article').textContent"
+    )
     assert not re.findall(r".{30}(?:\$|\\[a-z]{3,}).{30}", left, re.S)
 
 
@@ -65,9 +132,13 @@ def test_no_page_scrolls_sideways_on_a_phone(server, browser, page):
     browser.get(f"{server}/{page}.html")
     wait(browser, "document.readyState == 'complete'")
     assert browser.execute_script("return document.scrollingElement.scrollWidth") <= 390
-    wait(browser, "!document.querySelector('.math') || document.querySelector('.math mjx-container')")
-    left = "[...document.querySelectorAll('div.math mjx-container')].map(f => f.getBoundingClientRect().left)"
-    assert min(browser.execute_script(f"return {left}"), default=0) >= 0  # what sticks out there cannot be read
+    typeset = "document.querySelector('.math mjx-container')"
+    wait(browser, f"!document.querySelector('.math') || {typeset}")
+    left = browser.execute_script(
+        "return [...document.querySelectorAll('div.math mjx-container')]"
+        ".map(f => f.getBoundingClientRect().left)"
+    )
+    assert min(left, default=0) >= 0, "what sticks out to the left cannot be read"
 
 
 def test_every_internal_link_anchor_and_image_resolves(built):
@@ -79,28 +150,62 @@ def test_every_internal_link_anchor_and_image_resolves(built):
             address, anchor = urldefrag(target)
             if re.match(r"[a-z]+:|//", address) or target in ("#", ""):
                 continue
-            file = (page.parent / unquote(address.partition("?")[0])).resolve() if address else page
-            if not file.exists() or (anchor and file in ids and unquote(anchor) not in ids[file]):
+            file = (
+                (page.parent / unquote(address.partition("?")[0])).resolve()
+                if address
+                else page
+            )
+            if not file.exists() or (
+                anchor and file in ids and unquote(anchor) not in ids[file]
+            ):
                 lost.append(f"{page.name} -> {target}")
     assert not lost
 
 
 def test_chapters_link_to_one_another_and_to_what_explains_them(built):
-    text = {name: (built / f"{name}.html").read_text(encoding="utf-8") for name in PAGES}
+    text = {
+        name: (built / f"{name}.html").read_text(encoding="utf-8") for name in PAGES
+    }
     for chapter in CHAPTERS:
-        assert all(f'href="{page}.html' in text[chapter] for page in ("glossary", "tables", "open"))
-        numbers = re.findall(r'<figure class="numbered" id="figure-(\d+)\.(\d+)"', text[chapter])
-        assert numbers == [(str(int(chapter[:2])), str(k + 1)) for k in range(len(numbers))] and numbers
-        assert all(f'href="{chapter}.html#figure-{a}.{b}"' in text["tables"] for a, b in numbers)
-        assert 'class="cell tag_hide-input' in text[chapter] and "glossary.html#term-" in text[chapter]
+        assert all(
+            f'href="{page}.html' in text[chapter]
+            for page in ("glossary", "tables", "open")
+        )
+        numbers = re.findall(
+            r'<figure class="numbered" id="figure-(\d+)\.(\d+)"', text[chapter]
+        )
+        assert (
+            numbers
+            == [(str(int(chapter[:2])), str(k + 1)) for k in range(len(numbers))]
+            and numbers
+        )
+        assert all(
+            f'href="{chapter}.html#figure-{a}.{b}"' in text["tables"]
+            for a, b in numbers
+        )
+        assert (
+            'class="cell tag_hide-input' in text[chapter]
+            and "glossary.html#term-" in text[chapter]
+        )
     for key, paper in papers().items():
         chapter = next(text[c] for c in CHAPTERS if c.startswith(key))
         cited, listed = "references.html#", f'href="claims.html?paper={key}"'
         assert cited in chapter and listed in chapter
-        assert [id for id in paper.claims if f'href="claims.html#{id}"' not in chapter] == []
-        assert f'href="{next(c for c in CHAPTERS if c.startswith(key))}.html"' in text["open"]
-    assert all('href="#eq-2"' in text[chapter] and '<a id="eq-2">' in text[chapter] for chapter in CHAPTERS[1:4])
-    assert 'href="05_head_to_head.html"' in text["00_tour"] and 'href="01_platt' in text["05_head_to_head"]
+        assert [
+            id for id in paper.claims if f'href="claims.html#{id}"' not in chapter
+        ] == []
+        assert (
+            f'href="{next(c for c in CHAPTERS if c.startswith(key))}.html"'
+            in text["open"]
+        )
+    assert all(
+        'href="#eq-2"' in text[chapter] and '<a id="eq-2">' in text[chapter]
+        for chapter in CHAPTERS[1:4]
+    )
+    assert (
+        'href="05_head_to_head.html"' in text["00_tour"]
+        and 'href="01_platt' in text["05_head_to_head"]
+    )
 
 
 def test_the_front_page_has_the_scorecard_the_findings_the_idea_and_the_commands(built):
@@ -108,8 +213,22 @@ def test_the_front_page_has_the_scorecard_the_findings_the_idea_and_the_commands
     marks = re.findall(r'<a class="v v-[\w-]+" href="claims\.html#([^"]+)"', text)
     assert marks == [id for paper in papers().values() for id in paper.claims]
     found = findings(project_root() / "figures")
-    assert len(found) == 5 and all(html.escape(said.split("**")[1], quote=False) in text for said in found)
-    assert "_static/idea.svg" in text and "make lab" in text and "make site" in text
+    assert len(found) == 5 and all(
+        html.escape(said.split("**")[1], quote=False) in text for said in found
+    )
+    assert "_static/idea.svg" in text and "make papers" in text and "make test" in text
+
+
+def test_the_report_is_a_page_of_ten_minutes(built):
+    text = (built.parent / "source" / "report.md").read_text(encoding="utf-8")
+    assert 2000 <= len(text.split()) <= 3200
+    assert "{" not in text and not re.search(r"\b(?:nan|inf|None)\b", text)
+    assert text.count("**What holds.**") == text.count("**Why.**") == len(papers())
+    pictures = re.findall(r'<img src="(_static/report/[^"]+)"', text)
+    assert len(pictures) == 5 and all((built / file).is_file() for file in pictures)
+    front = (built / "index.html").read_text(encoding="utf-8")
+    body = front[front.index("<article") :]
+    assert body.index('href="report.html"') < body.index('href="00_tour.html"')
 
 
 def test_the_readme_says_on_its_first_screen_what_was_found():
@@ -122,8 +241,60 @@ def test_the_readme_says_on_its_first_screen_what_was_found():
     assert len(pictures) == 2 and all((root / file).is_file() for file, _ in pictures)
     assert all(f"(notebooks/{chapter}.ipynb)" in first for chapter in CHAPTERS)
     links = metadata.metadata("dagsvm-lab").get_all("Project-URL")
-    assert all(f"({link.rpartition(', ')[2]})" in first for link in links if link.startswith("Paper"))
-    assert "make lab" in first and "make site" in first and "https://mybinder.org" in first
+    assert all(
+        f"({link.rpartition(', ')[2]})" in first
+        for link in links
+        if link.startswith("Paper")
+    )
+    assert all(f"make {goal}" in first for goal in ("papers", "test", "lab", "site"))
+
+
+def test_a_page_sends_little(built):
+    """What is sent before the last figure is looked at, packed as servers do it."""
+    for page, limit in (
+        ("index", 450_000),
+        ("01_platt2000_large_margin_dags", 900_000),
+    ):
+        text = (built / f"{page}.html").read_text(encoding="utf-8")
+        named = re.findall(r'<(?:script|link|img)\b[^>]*?(?:src|href)="([^"#?]+)', text)
+        files = {built / f"{page}.html", *(built / name for name in named)}
+        sizes = [len(gzip.compress(f.read_bytes())) for f in files if f.is_file()]
+        assert sum(sizes) <= limit, f"{page} sends {sum(sizes):,} bytes"
+    assert not list(built.rglob("fontawesome*.js"))
+
+
+@pytest.mark.parametrize("explorer", ["walk", "plane", "bound"])
+def test_interactive_figures_work_from_disk(browser, built, explorer):
+    browser.get((built / "00_tour.html").as_uri())
+    wait(browser, f"document.querySelector('#{explorer}').childElementCount > 1")
+
+
+def test_the_download_button_gives_the_notebook(built):
+    for notebook in (project_root() / "notebooks").glob("*.ipynb"):
+        text = (built / f"{notebook.stem}.html").read_text(encoding="utf-8")
+        assert f'href="_sources/{notebook.name}"' in text
+        assert (
+            built / "_sources" / notebook.name
+        ).read_bytes() == notebook.read_bytes()
+
+
+def test_one_switch_unfolds_all_code(server, browser):
+    resize(browser, 1440)
+    browser.get(f"{server}/00_tour.html")
+    wait(browser, "document.querySelector('.code-switch') !== null")
+    folded = (
+        "return [...document.querySelectorAll('.cell details.hide')]"
+        ".filter(d => !d.open).length"
+    )
+    assert browser.execute_script(folded) > 10
+    browser.find_element("css selector", ".code-switch").click()
+    assert browser.execute_script(folded) == 0
+    browser.find_element("css selector", ".code-switch").click()
+
+
+def test_names_of_attributes_are_whole(built):
+    text = (built / "reference" / "DAGSVC.html").read_text(encoding="utf-8")
+    assert "<strong>classes_</strong>" in text
 
 
 def test_every_picture_says_what_it_shows(built):
@@ -146,93 +317,129 @@ def test_search_finds(server, browser, words):
 def test_a_click_on_a_claim_lands_on_its_cell(server, browser):
     browser.get(f"{server}/claims.html")
     links = browser.execute_script(
-        "return [...document.querySelectorAll('#claims tbody a')].map(a => a.getAttribute('href'))"
+        "return [...document.querySelectorAll('#claim-list tbody a')]"
+        ".map(a => a.getAttribute('href'))"
     )
     assert len(set(links)) > 20
-    browser.execute_script("document.querySelector('#claims tbody tr[data-kind=statement] a').click()")
+    browser.execute_script(
+        "document.querySelector('#claim-list tbody tr[data-kind=statement] a').click()"
+    )
     wait(browser, "location.hash.startsWith('#claim-')")
-    assert browser.execute_script("return document.getElementById(location.hash.slice(1)) !== null")
-    seen = browser.execute_script("return document.getElementById(location.hash.slice(1)).getBoundingClientRect().top")
+    assert browser.execute_script(
+        "return document.getElementById(location.hash.slice(1)) !== null"
+    )
+    seen = browser.execute_script(
+        "return document.getElementById(location.hash.slice(1))"
+        ".getBoundingClientRect().top"
+    )
     assert seen < 1000
 
 
 def test_claims_are_filtered(server, browser):
     browser.get(f"{server}/claims.html?verdict=not+reproduced")
     wait(browser, "document.readyState == 'complete'")
-    seen = "return [...document.querySelectorAll('#claims tbody tr')].filter(r => !r.hidden).map(r => ({...r.dataset}))"
+    seen = (
+        "return [...document.querySelectorAll('#claim-list tbody tr')]"
+        ".filter(r => !r.hidden).map(r => ({...r.dataset}))"
+    )
     shown = browser.execute_script(seen)
-    assert shown and all("not reproduced" in (row["verdict"], row["inferred"]) for row in shown)
+    assert shown and all(
+        "not reproduced" in (row["verdict"], row["inferred"]) for row in shown
+    )
     for name, value in (("paper", "02_yu2011"), ("kind", "cell")):
-        browser.find_element("css selector", f"[data-filter={name}] option[value='{value}']").click()
+        browser.find_element(
+            "css selector", f"[data-filter={name}] option[value='{value}']"
+        ).click()
         assert len(shown) > len(shown := browser.execute_script(seen)) > 0
         assert {row[name] for row in shown} == {value}
 
 
 def test_the_walk_shows_the_packages_numbers(server, browser, built):
-    sets = json.loads((built / "_static" / "touch" / "touch_walk.json").read_text())
-    browser.get(f"{server}/touch.html")
+    sets = recorded("walk")
+    browser.get(f"{server}/00_tour.html")
     wait(browser, "document.querySelector('#walk [data-key=end]') !== null")
     rows = sets["digits"]["systems"]["DDAG"]["rows"]
     for row in rows[:10]:
         browser.execute_script("document.querySelector('#walk [data-key=end]').click()")
-        text = browser.execute_script("return document.querySelector('#walk [data-system=DDAG]').textContent")
+        text = browser.execute_script(
+            "return document.querySelector('#walk [data-system=DDAG]').textContent"
+        )
         assert f"Answer: {row['answer']}." in text
         assert f"Kernel values so far: {row['steps'][-1]['kernel']}." in text
         assert f"Value {row['steps'][-1]['f']:.3f}" in text
-        browser.execute_script("document.querySelector('#walk [data-key=next-row]').click()")
+        browser.execute_script(
+            "document.querySelector('#walk [data-key=next-row]').click()"
+        )
 
 
 def test_the_plane_answers_as_its_machines_do_and_to_keys(server, browser, built):
     from selenium.webdriver.common.keys import Keys
 
-    model = json.loads((built / "_static" / "touch" / "touch_plane.json").read_text())
-    browser.get(f"{server}/touch.html")
+    model = recorded("plane")
+    browser.get(f"{server}/00_tour.html")
     wait(browser, "document.querySelector('#plane').dagsvm !== undefined")
     points, answers = model["checked"]["points"], model["checked"]["answers"]
-    assert len(points) == 10 and {"Max Wins", "DDAG", "conformal DAG"} <= set(answers)
+    assert len(points) == 10 and {"Max Wins", "DDAG", "filtered DAG"} <= set(answers)
     for name, labels in answers.items():
         for (x, y), label in zip(points, labels, strict=True):
-            ask = f"return document.querySelector('#plane').dagsvm.answer({name!r}, {x}, {y}).label"
+            ask = (
+                "return document.querySelector('#plane').dagsvm"
+                f".answer({name!r}, {x}, {y}).label"
+            )
             assert browser.execute_script(ask) == label, (name, x, y)
-    before = browser.execute_script("return document.querySelector('#plane p').textContent")
+    before = browser.execute_script(
+        "return document.querySelector('#plane p').textContent"
+    )
     browser.find_element("css selector", "#plane canvas").send_keys(Keys.ARROW_RIGHT)
-    assert browser.execute_script("return document.querySelector('#plane p').textContent") != before
+    assert (
+        browser.execute_script("return document.querySelector('#plane p').textContent")
+        != before
+    )
 
 
 def test_the_bound_page_computes_what_the_package_does(server, browser):
-    browser.get(f"{server}/touch.html")
+    browser.get(f"{server}/00_tour.html")
     wait(browser, "document.querySelector('#bound').dagsvm !== undefined")
+    dagsvm = "return document.querySelector('#bound').dagsvm"
     rng = np.random.default_rng(1)
     for _ in range(10):
-        K, gamma, m, delta = (
-            int(rng.integers(1, 300)),
-            rng.uniform(0.05, 1),
-            int(rng.integers(100, 10**7)),
-            rng.uniform(0.01, 0.2),
-        )
+        K = int(rng.integers(1, 300))
+        gamma = rng.uniform(0.05, 1)
+        m = int(rng.integers(100, 10**7))
+        delta = rng.uniform(0.01, 0.2)
         found = browser.execute_script(
-            f"return document.querySelector('#bound').dagsvm.theorem({K}, {gamma}, 1, {m}, {delta})"
+            f"{dagsvm}.theorem({K}, {gamma}, 1, {m}, {delta})"
         )
-        assert found == pytest.approx(bounds.theorem1(np.full(K, gamma), 1.0, m, delta), rel=1e-9)
-        wrong, rows = int(rng.integers(0, 40)), int(rng.integers(50, 3000))
-        found = browser.execute_script(
-            f"return document.querySelector('#bound').dagsvm.binomial({wrong}, {rows}, 0.025)"
+        assert found == pytest.approx(
+            bounds.theorem1(np.full(K, gamma), 1.0, m, delta), rel=1e-9
         )
+        wrong = int(rng.integers(0, 40))
+        rows = int(rng.integers(50, 3000))
+        found = browser.execute_script(f"{dagsvm}.binomial({wrong}, {rows}, 0.025)")
         assert 100 * found == pytest.approx(binomial_interval(wrong, rows)[1], abs=1e-6)
 
 
 @pytest.fixture(scope="module")
 def frames(built):
-    """What `touch.interactive` shows in JupyterLab, as pages over systems fitted just now, and these systems."""
+    """Pages of what `touch.interactive` shows in JupyterLab, and the systems fitted."""
     d = load("artificial", n_per_class=60, seed=3)
     wins = MaxWinsSVC(C=10, gamma=0.1).fit(d.X, d.y)
-    others = {"DDAG": DAGSVC(C=10, gamma=0.1), "conformal DAG": ConformalDAGSVC(C=10, gamma=0.1, glances=False)}
-    systems = {name: est.fit_over(wins.machines_, d.X, d.y) for name, est in others.items()}
+    others = {
+        "DDAG": DAGSVC(C=10, gamma=0.1),
+        "filtered DAG": FilteredDAGSVC(C=10, gamma=0.1),
+    }
+    systems = {
+        name: est.fit_over(wins.machines_, d.X, d.y) for name, est in others.items()
+    }
+    fresh = load("artificial", n_per_class=60, seed=4)
+    systems["filtered DAG"].calibrate(fresh.X, fresh.y)
     rows = np.random.default_rng(5).uniform(-8, 8, (10, 2))
     data = {"set": touch.walks(systems, rows, wins.predict(rows), d.X, d.y)}
     (built / "lab").mkdir(exist_ok=True)
     drawn = touch.plane({"Max Wins": wins} | systems, d.X, d.y)
-    assert json.dumps([data, drawn], allow_nan=False)  # a page could not read NaN or infinity
+    assert json.dumps(
+        [data, drawn], allow_nan=False
+    )  # a page could not read NaN or infinity
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(QUIET, raising=False)
         for kind, given in (("walk", data), ("plane", drawn), ("bound", None)):
@@ -258,9 +465,11 @@ def test_the_walk_in_a_notebook_shows_what_the_estimators_say(server, browser, f
 
     for k in range(len(rows)):
         browser.find_element("css selector", "[data-key=end]").send_keys(Keys.ENTER)
-        for name in ("DDAG", "conformal DAG"):
+        for name in ("DDAG", "filtered DAG"):
             label, cost = systems[name].predict_with_cost(rows[[k]])
-            text = browser.execute_script(f"return document.querySelector('[data-system=\"{name}\"]').textContent")
+            text = browser.execute_script(
+                f"return document.querySelector('[data-system=\"{name}\"]').textContent"
+            )
             assert f"Answer: {label[0]}." in text
             assert f"Kernel values so far: {cost.kernel_evaluations[0]}." in text
             assert f"{cost.binary_decisions[0]} of 15 machines" in text
@@ -275,14 +484,25 @@ def test_the_plane_in_a_notebook_answers_as_the_estimators_do(server, browser, f
     for name, est in systems.items():
         place = np.searchsorted(est.classes_, est.predict(rows))
         for (x, y), label in zip(rows, place, strict=True):
-            assert browser.execute_script(f"{ask}.answer({name!r}, {x}, {y}).label") == label
+            assert (
+                browser.execute_script(f"{ask}.answer({name!r}, {x}, {y}).label")
+                == label
+            )
     for alpha in (0.004, 0.01, 0.1):
-        for (x, y), held in zip(rows, systems["conformal DAG"].predict_set(rows, alpha), strict=True):
-            found = browser.execute_script(f"{ask}.uncertain('conformal DAG', {alpha}, {x}, {y})")
+        for (x, y), held in zip(
+            rows, systems["filtered DAG"].predict_set(rows, alpha), strict=True
+        ):
+            found = browser.execute_script(
+                f"{ask}.uncertain('filtered DAG', {alpha}, {x}, {y})"
+            )
             assert found == np.flatnonzero(held).tolist()
-    browser.execute_script("const a = document.querySelector('input[type=range]'); a.value = .05;"
-                           "a.dispatchEvent(new Event('input'))")  # fmt: skip
-    assert "At α = 0.05" in browser.execute_script("return document.querySelector('#here p').textContent")
+    browser.execute_script(
+        "const alpha = document.querySelector('input[type=range]');"
+        "alpha.value = .05; alpha.dispatchEvent(new Event('input'))"
+    )
+    assert "At α = 0.05" in browser.execute_script(
+        "return document.querySelector('#here p').textContent"
+    )
     browser.switch_to.default_content()
 
 
@@ -297,20 +517,34 @@ def test_the_bound_in_a_notebook_heeds_keys(server, browser, frames):
     browser.switch_to.default_content()
 
 
-DARK = [page for page in PAGES if page not in ("reference", *CHAPTERS[1:])]  # the others look as these do
+DARK = [
+    page for page in PAGES if page not in ("reference", *CHAPTERS[1:])
+]  # the others look as these do
 
 
-@pytest.mark.parametrize(("page", "dark"), [*((page, True) for page in DARK), *((page, False) for page in PAGES)])
+@pytest.mark.parametrize(
+    ("page", "dark"),
+    [*((page, True) for page in DARK), *((page, False) for page in PAGES)],
+)
 def test_axe_finds_nothing_serious(server, browser, page, dark):
     if find_spec("axe_core_python") is None:
         pytest.skip("axe-core-python is not installed")
-    axe = Path(find_spec("axe_core_python").origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    axe = (
+        Path(find_spec("axe_core_python").origin)
+        .with_name("axe.min.js")
+        .read_text(encoding="utf-8")
+    )
     resize(browser, 1440)
     browser.get(f"{server}/{page}.html")
     wait(browser, "document.readyState == 'complete'")
-    browser.execute_script("document.documentElement.dataset.theme = arguments[0]", "dark" if dark else "light")
+    browser.execute_script(
+        "document.documentElement.dataset.theme = arguments[0]",
+        "dark" if dark else "light",
+    )
     browser.execute_script(axe)
-    where = {"exclude": [["pre"]]} if page not in DARK else "html"  # code looks the same in all, and is long
+    where = (
+        {"exclude": [["pre"]]} if page not in DARK else "html"
+    )  # code looks the same in all, and is long
     browser.set_script_timeout(120)
     found = browser.execute_async_script(
         "axe.run(arguments[0], {resultTypes: ['violations']}).then(arguments[1])", where
