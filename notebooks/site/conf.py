@@ -1,8 +1,13 @@
-"""Sphinx settings of the reader's edition; build.py puts the sources together and calls Sphinx on them."""
+"""Sphinx settings of the reader's edition; build.py puts the sources together and calls
+Sphinx on them.
+"""
 
+import re
 import shutil
 from importlib import metadata
 from pathlib import Path
+
+from docutils import nodes
 
 project = "dagsvm_lab"
 author = "The dagsvm_lab authors"
@@ -21,7 +26,13 @@ bibtex_bibfiles = ["references.bib"]
 nb_execution_mode = "off"
 nb_merge_streams = True
 nb_render_markdown_format = "myst"
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist", "attrs_inline"]
+myst_enable_extensions = [
+    "dollarmath",
+    "amsmath",
+    "colon_fence",
+    "deflist",
+    "attrs_inline",
+]
 myst_dmath_double_inline = True  # notebooks have $$ formulas within paragraphs
 myst_heading_anchors = 3
 napoleon_use_ivar = True  # attributes as a list
@@ -37,6 +48,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}
 html_css_files = ["edition.css"]
+html_js_files = ["code.js"]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_navbar_depth": 1,
@@ -48,20 +60,33 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-links = (link.rpartition(", ") for link in metadata.metadata("dagsvm-lab").get_all("Project-URL"))
+links = (
+    link.rpartition(", ")
+    for link in metadata.metadata("dagsvm-lab").get_all("Project-URL")
+)
 if home := {name: link for name, _, link in links}.get("Repository"):
     html_theme_options |= {
         "repository_url": home,
         "path_to_docs": "notebooks",
-        "launch_buttons": {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"},
+        "launch_buttons": {
+            "binderhub_url": "https://mybinder.org",
+            "notebook_interface": "jupyterlab",
+        },
     }
 html_copy_source = False
 html_show_sourcelink = False
 MATHJAX = ("tex-chtml.js", "output/chtml/", "input/tex/extensions/", "ui/")
+# What a page does not need to be read: an icon font of 1.6 MB for a dozen icons, which
+# edition.css draws, and scripts of the search before the text.
+ICON_FONT = re.compile(r"<script[^>]*fontawesome\.js[^>]*></script>\s*")
+SEARCH = re.compile(
+    r'<script (src="(?:\.\./)*(?:_static/)?'
+    r"(?:searchtools|language_data|searchindex)\.js)"
+)
 
 
 def copy_mathjax(app, failed) -> None:
-    """Copy what the pages need of MathJax from its package, so that no page asks another host."""
+    """Copy what the pages need of MathJax, so that no page asks another host."""
     root = "sphinx-mathjax-offline/static/mathjax/"
     target = Path(app.outdir) / "_static" / "mathjax"
     for file in metadata.files("sphinx-mathjax-offline") or ():
@@ -71,18 +96,63 @@ def copy_mathjax(app, failed) -> None:
             shutil.copyfile(file.locate(), target / name)
 
 
+def lighten(app, failed) -> None:
+    """Take what no reader needs from the built pages; put the notebooks beside them."""
+    if failed is not None:
+        return
+    out = Path(app.outdir)
+    for page in out.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        text = ICON_FONT.sub("", text)
+        text = SEARCH.sub(r"<script defer \1", text)
+        page.write_text(text, encoding="utf-8")
+    for file in (out / "_static" / "scripts").glob("fontawesome.*"):
+        file.unlink()
+    sources = out / "_sources"  # where the theme's download button looks
+    sources.mkdir(exist_ok=True)
+    for notebook in (out / "_static" / "notebooks").glob("*.ipynb"):
+        shutil.copy(notebook, sources)
+
+
 def bars(app, what, name, obj, options, lines) -> None:
     """Keep |f| in a docstring from being read as a substitution."""
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
+def whole_names(app, what, name, obj, options, lines) -> None:
+    """Keep the underscore that ends an attribute's name: in reST it marks a link."""
+    lines[:] = [
+        re.sub(r"^(:(?:ivar|vartype) \w+)_:", r"\1\\_:", line) for line in lines
+    ]
+
+
 def plain_list(app, page, template, context, doctree) -> None:
-    """Take back the role of the list of works: Sphinx gives its items another than a list's."""
-    context["body"] = context.get("body", "").replace('role="list" class="citation-list"', 'class="citation-list"')
+    """Take back the role of the list of works: Sphinx gives its items another."""
+    context["body"] = context.get("body", "").replace(
+        'role="list" class="citation-list"', 'class="citation-list"'
+    )
+
+
+def name_notebook(app, page, template, context, doctree) -> None:
+    """Tell the theme's download button where the page's notebook is, if it has one."""
+    if (Path(app.srcdir) / f"{page}.ipynb").is_file():
+        context["sourcename"] = f"{page}.ipynb"
+    else:
+        context["page_source_suffix"] = ""
+
+
+def prose_alone(app, doctree) -> None:
+    """Keep code out of the search: its names drown the words."""
+    for block in doctree.findall(nodes.literal_block):
+        block["classes"].append("no-search")
 
 
 def setup(app):
     """Register what happens to docstrings, to a page, and after the build."""
+    app.connect("doctree-read", prose_alone)
     app.connect("html-page-context", plain_list)
+    app.connect("html-page-context", name_notebook, priority=100)
     app.connect("autodoc-process-docstring", bars)
+    app.connect("autodoc-process-docstring", whole_names, priority=900)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", lighten)

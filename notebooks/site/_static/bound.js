@@ -1,8 +1,10 @@
 // The bound: Theorem 1 and 2 as printed, a held-out binomial bound and a conformal one, on one axis.
-import { make, svg } from "./parts.js";
+"use strict";
+(() => {
+const { make, svg } = dagsvm;
 
 // Theorem 1 with K nodes of equal margin gamma: 130 R^2/m (D' log(4em) log(4m) + log(2 (2m)^K / delta)), base-2 logarithms
-export function theorem(K, gamma, R, m, delta) {
+function theorem(K, gamma, R, m, delta) {
   const log = Math.log2, D = K / gamma ** 2;
   return ((130 * R * R) / m) * (D * log(4 * Math.E * m) * log(4 * m) + log(2 / delta) + K * log(2 * m));
 }
@@ -23,7 +25,7 @@ function below(k, n, p) {
 }
 
 // the largest error with which so few as k wrong of n still have chance delta (Clopper and Pearson, one-sided)
-export function binomial(k, n, delta) {
+function binomial(k, n, delta) {
   let [low, high] = [k / n, 1];
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2;
@@ -32,7 +34,7 @@ export function binomial(k, n, delta) {
   return high;
 }
 
-export const conformal = (n, alpha) => (alpha * (n + 1) >= 1 ? alpha : 1);
+const conformal = (n, alpha) => (alpha * (n + 1) >= 1 ? alpha : 1);
 
 const SLIDERS = [
   ["m", "training rows m", 2, 9, 0.1, 4.2, (v) => Math.round(10 ** v)],
@@ -44,7 +46,7 @@ const SLIDERS = [
   ["alpha", "conformal α", 0.005, 0.2, 0.005, 0.02, (v) => +v],
 ];
 
-export function bound(box) {
+function bound(box) {
   const at = {}, inputs = SLIDERS.map(([name, text, low, high, step, value, read]) => {
     const shown = make("output"), slider = make("input", { type: "range", min: low, max: high, step, value, name, oninput: () => { at[name] = read(slider.value); shown.textContent = at[name].toLocaleString("en"); draw(); } });
     at[name] = read(value); shown.textContent = at[name].toLocaleString("en");
@@ -74,3 +76,5 @@ export function bound(box) {
   box.dagsvm = { theorem, binomial, conformal };
   draw();
 }
+Object.assign(dagsvm, { theorem, binomial, conformal, bound });
+})();

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const menus = [...document.querySelectorAll("#filters select")];
-  const rows = [...document.querySelectorAll("#claims tbody tr")];
+  const rows = [...document.querySelectorAll("#claim-list tbody tr")];
   const count = document.querySelector("#filters output");
   const given = new URLSearchParams(location.search);
   for (const menu of menus) if (given.has(menu.dataset.filter)) menu.value = given.get(menu.dataset.filter);

@@ -1,7 +1,9 @@
 // Small helpers that the things to touch share.
-export const INK = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b5a800", "#777777", "#5d3a9b", "#994f00"];
+"use strict";
+window.dagsvm = (() => {
+const INK = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b5a800", "#777777", "#5d3a9b", "#994f00"];
 
-export function make(tag, about = {}, ...inside) {
+function make(tag, about = {}, ...inside) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(about)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -11,15 +13,17 @@ export function make(tag, about = {}, ...inside) {
   return node;
 }
 
-export function menu(label, options, change) {
+function menu(label, options, change) {
   const select = make("select", { onchange: () => change(select.value) });
   for (const [value, text] of options) select.append(make("option", { value }, text));
   return { select, label: make("label", {}, `${label} `, select) };
 }
 
-export function svg(tag, about = {}, text = "") {
+function svg(tag, about = {}, text = "") {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(about)) node.setAttribute(name, value);
   if (text) node.textContent = text;
   return node;
 }
+return { INK, make, menu, svg, data: {} };
+})();

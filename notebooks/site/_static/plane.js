@@ -1,9 +1,11 @@
 // Move a point in the plane: which machines it meets, and what every system answers where.
-import { make, menu, INK } from "./parts.js";
+"use strict";
+(() => {
+const { make, menu, INK } = dagsvm;
 
 const SIDE = 440, GRID = 110;
 
-export function output(model, t, x, y) {
+function output(model, t, x, y) {
   const machine = model.machines[t];
   let sum = machine.bias;
   machine.sv.forEach((k, n) => {
@@ -13,14 +15,21 @@ export function output(model, t, x, y) {
   return sum;
 }
 
-export const pair = (i, j, n) => (i * (2 * n - i - 1)) / 2 + j - i - 1;
+const pair = (i, j, n) => (i * (2 * n - i - 1)) / 2 + j - i - 1;
+
+// how far each class stands behind the best in the filter of a filtered DAG
+function leads(model, filter, x, y) {
+  const k = filter.sv.map((v) => Math.exp(-model.gamma * ((model.sv[v][0] - x) ** 2 + (model.sv[v][1] - y) ** 2)));
+  const g = filter.bias.map((b, c) => filter.coef[c].reduce((sum, w, m) => sum + w * k[m], b));
+  return g.map((v) => Math.max(...g) - v);
+}
 
 // what a system answers at a point, and the machines that it asked on the way
-export function answer(model, system, order, x, y) {
+function answer(model, system, order, x, y) {
   const n = model.classes.length, met = [];
   const ask = (t) => {
     const known = met.find(([machine]) => machine === t);
-    if (known) return known[1]; // a value compared with another cut costs nothing
+    if (known) return known[1]; // asked before: costs nothing
     const f = output(model, t, x, y);
     met.push([t, f]);
     return f;
@@ -30,43 +39,50 @@ export function answer(model, system, order, x, y) {
     for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) votes[ask(pair(i, j, n)) >= 0 ? i : j]++;
     return { label: votes.indexOf(Math.max(...votes)), met };
   }
-  if (system === "DDAG") {
-    let [first, last] = [0, n - 1];
-    while (first < last) {
-      const [a, b] = [order[first], order[last]], i = Math.min(a, b), j = Math.max(a, b);
+  const filter = model.filters[system];
+  if (system === "DDAG" || filter) {
+    const lead = filter && leads(model, filter, x, y);
+    const list = (filter ? filter.list : order).filter((c) => !filter || lead[c] <= filter.bound);
+    while (list.length > 1) {
+      const [a, b] = [list[0], list[list.length - 1]], i = Math.min(a, b), j = Math.max(a, b);
       const winner = ask(pair(i, j, n)) >= 0 ? i : j;
-      if (winner === a) last--; else first++;
+      if (winner === a) list.pop(); else list.shift();
     }
-    return { label: order[first], met };
+    return { label: list[0], met, lead };
   }
   const graph = model.graphs[system];
   let node = 0;
-  while (graph.machine[node] >= 0) node = ask(graph.machine[node]) >= graph.cut[node] ? graph.right[node] : graph.left[node];
+  while (graph.machine[node] >= 0) node = ask(graph.machine[node]) >= 0 ? graph.right[node] : graph.left[node];
   return { label: graph.label[node], met };
 }
 
-// the classes that a conformal DAG cannot rule out at level alpha: its answer, and all whose ranges the values met hold
-export function uncertain(model, system, alpha, { label, met }) {
-  const { ranges: [low, high, below, above], calibration } = model.sets[system], n = calibration.length;
-  const k = Math.ceil((1 - alpha) * (n + 1) - 1e-9), limit = k <= n ? calibration[k - 1] : Infinity;
-  const fits = (c) => met.every(([t, f]) => Math.max((low[t][c] - f) / below[t][c], (f - high[t][c]) / above[t][c]) <= limit);
-  return model.classes.map((_, c) => c).filter((c) => c === label || fits(c));
+// the set of a filtered DAG at level alpha: its answer, and the classes whose score is at most the threshold
+function uncertain(model, system, alpha, { label, lead }, x, y) {
+  const filter = model.filters[system], m = filter.calibration.length, n = model.classes.length;
+  const k = Math.ceil((1 - alpha) * (m + 1) - 1e-9), limit = k <= m ? filter.calibration[k - 1] : Infinity;
+  const score = (c) => {
+    if (lead[c] > filter.bound) return 1000 + lead[c];
+    const f = output(model, pair(Math.min(c, label), Math.max(c, label), n), x, y);
+    return label < c ? f : -f;
+  };
+  return model.classes.map((_, c) => c).filter((c) => c === label || score(c) <= limit);
 }
 
-export function plane(box, given) {
-  const model = { sets: {}, ...given }, named = Object.keys(given.sets || {});
+function plane(box, given) {
+  const model = { filters: {}, ...given };
+  const named = Object.keys(model.filters).filter((name) => model.filters[name].calibration.length);
   const n = model.classes.length, xs = model.points.map((p) => p[0]), ys = model.points.map((p) => p[1]);
   const [left, right, low, high] = [Math.min(...xs) - 0.4, Math.max(...xs) + 0.4, Math.min(...ys) - 0.4, Math.max(...ys) + 0.4];
   const state = { system: "DDAG", order: model.classes.map((_, k) => k), x: (left + right) / 2, y: (low + high) / 2 };
   const canvas = make("canvas", { width: SIDE, height: SIDE, tabindex: 0, role: "img", "aria-label": "the plane; arrow keys move the point" });
   const told = make("div", { "aria-live": "polite" });
-  const systems = ["Max Wins", "DDAG", ...Object.keys(model.graphs).filter((name) => name !== "DDAG")];
+  const systems = ["Max Wins", "DDAG", ...Object.keys(model.graphs).filter((name) => name !== "DDAG"), ...Object.keys(model.filters)];
   const choose = menu("system", systems.map((s) => [s, s]), (value) => { state.system = value; paint(); });
   choose.select.value = state.system;
   const order = make("output");
   const alpha = make("input", { type: "range", min: 0.0025, max: 0.1, step: 0.0025, value: 0.01, oninput: () => { [state.system] = named; choose.select.value = state.system; paint(); } });
   const level = make("output");
-  const sets = (found) => (model.sets[state.system] ? uncertain(model, state.system, +alpha.value, found) : [found.label]);
+  const sets = (found, x, y) => (named.includes(state.system) ? uncertain(model, state.system, +alpha.value, found, x, y) : [found.label]);
   const shuffle = (act) => () => { act(); state.system = choose.select.value = "DDAG"; paint(); };
   const buttons = [["natural list", () => state.order.sort((a, b) => a - b)],
     ["reverse half", () => { state.order = [...state.order.slice(n / 2), ...state.order.slice(0, n / 2)]; }],
@@ -85,8 +101,8 @@ export function plane(box, given) {
     regions.width = regions.height = GRID;
     const image = regions.getContext("2d").createImageData(GRID, GRID);
     for (let r = 0; r < GRID; r++) for (let c = 0; c < GRID; c++) {
-      const found = answer(model, state.system, state.order, left + ((c + 0.5) * (right - left)) / GRID, high - ((r + 0.5) * (high - low)) / GRID);
-      const held = sets(found); // stripes where several classes are left
+      const [x, y] = [left + ((c + 0.5) * (right - left)) / GRID, high - ((r + 0.5) * (high - low)) / GRID];
+      const held = sets(answer(model, state.system, state.order, x, y), x, y); // stripes where several classes are left
       const ink = INK[held[Math.floor((r + c) / 3) % held.length]], at = 4 * (r * GRID + c);
       for (let k = 0; k < 3; k++) image.data[at + k] = (255 + parseInt(ink.slice(1 + 2 * k, 3 + 2 * k), 16)) / 2;
       image.data[at + 3] = 255;
@@ -105,14 +121,15 @@ export function plane(box, given) {
     }
     paper.strokeStyle = "#000"; paper.lineWidth = 3; paper.beginPath(); paper.arc(sx(state.x), sy(state.y), 7, 0, 7); paper.stroke();
     const rows = systems.map((system) => {
-      const found = answer(model, system, state.order, state.x, state.y), used = new Set(found.met.flatMap(([t]) => model.machines[t].sv));
-      return make("tr", { "data-system": system }, ...[system, model.classes[found.label], found.met.length, used.size].map((v) => make("td", {}, String(v))));
+      const found = answer(model, system, state.order, state.x, state.y), own = (model.filters[system] || { sv: [] }).sv;
+      const used = new Set([...own, ...found.met.flatMap(([t]) => model.machines[t].sv)]);
+      return make("tr", { "data-system": system }, ...[system, model.classes[found.label], found.met.length + (own.length > 0), used.size].map((v) => make("td", {}, String(v))));
     });
     const sides = [];
     for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) sides.push(`${model.classes[i]} vs ${model.classes[j]}`);
     const here = answer(model, state.system, state.order, state.x, state.y);
     const met = here.met.map(([t, f]) => make("li", {}, `${sides[t]}: ${f.toFixed(3)}`));
-    const held = model.sets[state.system] ? ` At α = ${alpha.value} its set is {${sets(here).map((c) => model.classes[c]).join(", ")}}.` : "";
+    const held = named.includes(state.system) ? ` At α = ${alpha.value} its set is {${sets(here, state.x, state.y).map((c) => model.classes[c]).join(", ")}}.` : "";
     told.replaceChildren(
       make("p", {}, `Point (${state.x.toFixed(2)}, ${state.y.toFixed(2)}). ${state.system} answers ${model.classes[here.label]}.${held} It asks:`), make("ol", {}, ...met),
       make("table", {}, make("tr", {}, ...["system", "answer", "machines", "kernel values"].map((h) => make("th", { scope: "col" }, h))), ...rows));
@@ -133,6 +150,8 @@ export function plane(box, given) {
     draw();
   });
   const plain = (system, x, y) => answer(model, system, model.classes.map((_, k) => k), x, y);
-  box.dagsvm = { answer: plain, uncertain: (system, level, x, y) => uncertain(model, system, level, plain(system, x, y)) };
+  box.dagsvm = { answer: plain, uncertain: (system, level, x, y) => uncertain(model, system, level, plain(system, x, y), x, y) };
   paint();
 }
+Object.assign(dagsvm, { output, pair, answer, uncertain, plane });
+})();

@@ -1,9 +1,11 @@
 // Walk a graph: one row through two systems, question by question.
-import { make, menu, svg, INK } from "./parts.js";
+"use strict";
+(() => {
+const { make, menu, svg, INK } = dagsvm;
 
 const names = (side, classes) => side.split(",").map((c) => classes[c]).join(" ");
 
-export function walk(box, sets) {
+function walk(box, sets) {
   const state = { set: Object.keys(sets)[0], row: 0, step: 0, left: "", right: "" };
   const set = () => sets[state.set];
   const choose = menu("data set", Object.keys(sets).map((s) => [s, s]), (value) => start(value));
@@ -66,7 +68,9 @@ export function walk(box, sets) {
     const left = classes.filter((_, c) => !struck.has(c));
     const out = make("div", { "data-system": name }, make("h3", {}, `${name}: ${new Set(row.steps.map((s) => s.machine)).size} of ${system.machines} machines`));
     const here = done[done.length - 1];
-    if (here) {
+    if (here && here.machine === "filter") {
+      out.append(make("p", {}, `The filter${here.struck.length ? ` rejects: ${here.struck.map((c) => classes[c]).join(" ")}` : " rejects no class"}. Kernel values so far: ${here.kernel}.`));
+    } else if (here) {
       const [plus, minus] = here.machine.split("|");
       out.append(make("p", {}, `Question ${done.length}: ${names(plus, classes)} against ${names(minus, classes)}? Value ${here.f.toFixed(3)}. `
         + (here.struck.length ? `Struck off: ${here.struck.map((c) => classes[c]).join(" ")}. ` : "")
@@ -83,3 +87,5 @@ export function walk(box, sets) {
   }
   start(state.set);
 }
+Object.assign(dagsvm, { walk });
+})();
