@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from dagsvm_lab import load
+from dagsvm_lab.files import project_root
 from dagsvm_lab.papers import blind
 from dagsvm_lab.report import verdicts
 
@@ -91,3 +92,13 @@ def test_means_over_sets_name_those_that_lose():
     assert means.loc["all", "evaluations_arithmetic"] == pytest.approx(0.73)
     assert means.loc["all", ["below", "dearer"]].tolist() == ["of 3", "of 3"]
     assert means.loc["ten classes or more", "number"] == 1
+
+
+def test_the_recorded_table_has_every_split_and_its_counts_fit():
+    path = project_root() / "figures" / "05_head_to_head" / "blind.csv"
+    table = pd.read_csv(path)
+    splits = table.groupby("dataset", sort=False)["split"].apply(list)
+    assert splits.index.tolist() == list(blind.FILES)
+    assert all(found == list(range(blind.SPLITS)) for found in splits)
+    gained = (table["filtered_pct"] - table["dag_pct"]) / 100 * table["test_rows"]
+    np.testing.assert_allclose(table["won"] - table["lost"], gained, atol=1e-6)
