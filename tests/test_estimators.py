@@ -194,6 +194,7 @@ WRONG = {
     "code_size": [0, 1.5],
     "alpha": [0, 1, -0.1],
     "loss": [-0.1, 2],
+    "posterior": ["yes", 2],
     "base": ["dag", 3, MaxWinsSVC()],
 }
 
