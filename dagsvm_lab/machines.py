@@ -154,11 +154,13 @@ class Bank:
                 parts = self._whole
             else:
                 parts = self._outputs(machines, fast)
+            linear = any(isinstance(outputs, LinearOutputs) for _, outputs in parts)
+            without_edges = issparse(self.vectors) and not linear
 
             def fill(start: int) -> None:
                 """Add the outputs of one block to `out`."""
                 stop = start + block_rows
-                if issparse(self.vectors):
+                if without_edges:
                     block = X[start:stop]
                 else:
                     around = np.arange(start - EDGE, stop + EDGE)

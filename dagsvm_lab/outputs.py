@@ -8,7 +8,7 @@ says by how much.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from .kernels import Kernel, squared
 from .rows import prepared
@@ -18,6 +18,7 @@ FEW_ROWS = 16  # and where there are very many machines
 BLOCK_OUTPUTS = 1 << 24  # outputs of a block of rows: beyond, blocks have FEW_ROWS
 EDGE = 8  # rows more on both sides of a block, where BLAS may round otherwise
 FEW_VECTORS = 256  # support vectors up to which outputs are always float64
+DENSE_INPUTS = 1 << 12  # inputs of sparse rows up to which blocks may be dense
 MODEST = 1e3  # largest coefficient for which float32 outputs are good to about 1e-4
 
 
@@ -224,14 +225,16 @@ def linear_weights(
 ) -> np.ndarray | None:
     """Weights (machines, inputs) of machines with these kernels, or None.
 
-    None where a kernel is not linear, where rows are sparse (weights would be dense),
-    and where there are so many machines that kernel values cost less.
+    None where a kernel is not linear, where there are so many machines that kernel
+    values cost less, and where rows are sparse and wide (weights and blocks are dense).
     """
-    if vectors is None or issparse(vectors):
+    if vectors is None:
         return None
-    n_machines, n_support = coef.shape
     inputs = vectors.shape[1]
-    if n_machines * inputs > 2 * (n_support * inputs + coef.nnz):
+    if issparse(vectors) and inputs > DENSE_INPUTS:
+        return None
+    numbers = vectors.nnz if issparse(vectors) else vectors.size
+    if coef.shape[0] * inputs > 2 * (numbers + coef.nnz):
         return None
     known = {}
     for kernel in kernels:
@@ -240,9 +243,11 @@ def linear_weights(
     if any(weights is None for weights in known.values()):
         return None
     if len(kernels) == 1:
-        return coef @ known[kernels[0]]
-    own = [coef[t] @ known[kernel] for t, kernel in enumerate(kernels)]
-    return np.concatenate(own)
+        weights = coef @ known[kernels[0]]
+    else:
+        own = [coef[t] @ known[kernel] for t, kernel in enumerate(kernels)]
+        weights = vstack(own) if issparse(vectors) else np.concatenate(own)
+    return weights.toarray() if issparse(weights) else weights
 
 
 def in_single(vectors, kernel: Kernel, coef: csr_matrix) -> bool:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import VotingClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -140,6 +141,26 @@ def test_class_and_sample_weights_move_the_answer(iris):
     np.testing.assert_allclose(
         twice.decision_function(X), weighed.decision_function(X), atol=1e-7
     )
+
+
+def test_a_negative_weight_leaves_a_row_out_as_in_svc(iris):
+    X, y = iris
+    weights = np.ones(len(y))
+    weights[::7] = -1.0
+    with_none = MaxWinsSVC().fit(X, y, sample_weight=np.maximum(weights, 0.0))
+    ours = MaxWinsSVC().fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(
+        ours.decision_function(X), with_none.decision_function(X)
+    )
+    for left, said in (("setosa", "belong to the same class"), ("none", "negative")):
+        with pytest.raises(ValueError, match=said):
+            MaxWinsSVC().fit(X, y, sample_weight=np.where(y == left, 1.0, -1.0))
+
+
+def test_a_limit_of_steps_is_said_in_libsvms_words(iris):
+    said = r"Solver terminated early \(max_iter=2\).  Consider pre-processing"
+    with pytest.warns(ConvergenceWarning, match=said):
+        MaxWinsSVC(max_iter=2).fit(*iris)
 
 
 def test_progress_shows_only_when_asked(iris, capfd):

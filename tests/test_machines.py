@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from dagsvm_lab.evaluate import NeedsBlocks
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import (
     Bank,
@@ -22,7 +23,6 @@ from dagsvm_lab.machines import (
     train,
     train_grid,
 )
-from dagsvm_lab.evaluate import NeedsBlocks
 from dagsvm_lab.rows import prepared
 from dagsvm_lab.solvers import bank as solver
 from dagsvm_lab.solvers import certify, columns, long, search, short, solve_smo
@@ -391,6 +391,22 @@ def test_sparse_rows_train_and_answer_as_dense_ones(code, kernel, tmp_path):
     np.savez(tmp_path / "bank.npz", **sparse.to_arrays())
     with np.load(tmp_path / "bank.npz", allow_pickle=False) as file:
         assert (Bank.from_arrays(dict(file)).decision(thin[few]) == f[few]).all()
+
+
+def test_weights_over_sparse_rows_answer_to_the_bit_as_over_dense_ones():
+    # a row just between two classes is on the same side, whatever its storage
+    Z = np.array([[0, 0, 0], [1, 1, 1], [2, 0, 0], [0, 0, 2], [3, 3, 3]], float)
+    thin, codes = csr_matrix(Z), np.array([0, 1, 1, 1, 2])
+    banks = [train(r, codes, pair_code(3), Kernel("linear")) for r in (thin, Z)]
+    asked = np.array([[2.0, 2.0, 2.0], [-1.0, -1.0, -1.0], [1.0, 0.0, 2.0]])
+    f = banks[1].decision(asked)
+    for bank in banks:
+        np.testing.assert_array_equal(bank.decision(asked), f)
+        np.testing.assert_array_equal(bank.decision(csr_matrix(asked)), f)
+    wide = random_array((60, 5000), density=0.01, rng=0, format="csr")
+    few = train(wide, np.arange(60) % 3, pair_code(3), Kernel("linear"))
+    parts = few.decision(wide)
+    np.testing.assert_allclose(parts, few.decision(wide.toarray()), atol=1e-12)
 
 
 def test_sparse_memory_follows_the_nonzeros():

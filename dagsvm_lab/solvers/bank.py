@@ -59,9 +59,20 @@ def solve_bank(
         above = int((duals.kkt_violation > settings.tol).sum())
         if above:
             warn(
-                f"{above} of {len(duals.bias)} machines stopped at a violation above "
-                f"tol={settings.tol}: see kkt_violation and n_iter"
+                f"{_limited(settings.max_iter)}{above} of {len(duals.bias)} machines"
+                f" stopped at a violation above tol={settings.tol}: see kkt_violation"
+                " and n_iter"
             )
+
+
+def _limited(max_iter: int) -> str:
+    """What LIBSVM says, in its words, where a number of steps was the limit."""
+    if max_iter < 0:
+        return ""
+    return (
+        f"Solver terminated early (max_iter={max_iter}).  Consider pre-processing your"
+        " data with StandardScaler or MinMaxScaler. "
+    )
 
 
 def solve_exactly(X, kernel: Kernel, path: list[Duals], kernels) -> None:

@@ -239,13 +239,15 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
         """The weights of rows and of classes, None where all are one."""
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            if len(np.unique(codes[sample_weight > 0])) < 2:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            sample_weight = np.maximum(sample_weight, 0.0)  # as LIBSVM takes them
+            left = np.unique(codes[sample_weight > 0])
+            if len(left) < 2:
                 raise ValueError(
-                    "rows with a positive sample weight are of one class or none;"
-                    " two classes are needed"
+                    "Invalid input - all samples with positive weights belong to the"
+                    " same class"
+                    if len(left)
+                    else "Invalid input - all samples have zero or negative weights."
                 )
         if self.class_weight is None:
             return sample_weight, None

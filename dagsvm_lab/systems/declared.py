@@ -47,7 +47,7 @@ ARGUMENTS = {  # of methods, with the same meaning everywhere
     " precomputed.",
     "y": "array-like of shape (n_samples,)\n    Class labels of the rows.",
     "sample_weight": "array-like of shape (n_samples,), default=None\n"
-    "    How often each row counts.",
+    "    How often each row counts; one with a negative weight is left out, as in SVC.",
 }
 
 
