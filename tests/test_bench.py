@@ -53,7 +53,7 @@ def test_objectives_agree_with_libsvm_on_some_pairs(monkeypatch):
 @pytest.mark.parametrize("over", bench.GROWTH)
 def test_growth_has_both_parties_at_every_size(over):
     table = bench.growth(over, (20, 40) if over == "rows" else (2, 3), repeats=1)
-    assert table["over"].eq(over).all() and table["size"].is_monotonic_increasing
+    assert set(table["over"]) == {over} and table["size"].is_monotonic_increasing
     seconds = [
         f"{task}_{who}"
         for task in ("fit", "predict", "one_row")
@@ -62,17 +62,16 @@ def test_growth_has_both_parties_at_every_size(over):
     assert (table[[*seconds, "one_row_votes", "fit_limit", "predict_limit"]] > 0).all(
         axis=None
     )
-    assert (
-        table[["memory_ours", "memory_libsvm"]].isna().all(axis=None)
-        or (table["memory_ours"] >= 0).all()
-    )
+    memory = table[["memory_ours", "memory_libsvm"]]
+    assert not (memory < 0).any(axis=None), memory  # nan where processes cannot fork
     with pytest.raises(ValueError, match="rows, classes, inputs"):
         bench.growth("columns")
 
 
 def test_small_data_ratios_are_ours_over_libsvms():
     table = bench.small(("iris",), repeats=1)
-    assert table["C"].tolist() == [1.0, 100.0] and table["rows"].eq(150).all()
+    assert table["C"].tolist() == [1.0, 100.0]
+    assert table["rows"].tolist() == [150, 150]
     np.testing.assert_allclose(
         table["fit_ratio"], table["fit_ours"] / table["fit_libsvm"]
     )
@@ -80,7 +79,8 @@ def test_small_data_ratios_are_ours_over_libsvms():
 
 def test_made_classes_are_balanced_and_nearly_apart():
     X, y = bench.made(600, 10, 16, 0)
-    assert X.shape == (600, 16) and (np.bincount(y) == 60).all()
+    assert X.shape == (600, 16)
+    np.testing.assert_array_equal(np.bincount(y), 60)
     assert bench.made(600, 10, 16, 0)[0].tobytes() == X.tobytes()
     means = np.array([X[y == c].mean(0) for c in range(10)])
     assert (((X[:, None] - means) ** 2).sum(2).argmin(1) == y).mean() > 0.9

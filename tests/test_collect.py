@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from batches import TABLE, papers
@@ -39,7 +40,9 @@ def test_tables_are_stacked_with_their_parameters(grid, capsys):
     assert len(table) == 8 and table["sum"].iloc[0] == 1.25
     assert table["run"][0] == "rate=0.25,seed=1/01_good_one"
     first = table[table["set"] == "a"]
-    assert (first["sum"] == first["param_rate"] + first["param_seed"]).all()
+    np.testing.assert_array_equal(
+        first["sum"], first["param_rate"] + first["param_seed"]
+    )
     runs = pd.read_csv(grid / "collected" / "runs.csv")
     assert runs["close"].tolist() == [1] * 4 and runs["fitted"].tolist() == [1] * 4
     assert not list(grid.rglob("*.part*"))

@@ -19,15 +19,15 @@ from dagsvm_lab.systems.comparison import _holm
 
 
 @pytest.fixture(scope="module")
-def iris():
+def noisy_iris():
     """Iris with noise, so that systems differ."""
     X, y = load_iris(return_X_y=True)
     X = X + np.random.default_rng(0).normal(scale=0.6, size=X.shape)
     return X, np.array(["setosa", "versicolor", "virginica"])[y]
 
 
-def test_the_table_is_what_fits_say_alone(iris):
-    X, y = iris
+def test_the_table_is_what_fits_say_alone(noisy_iris):
+    X, y = noisy_iris
     systems = {
         "dag": lab.DAGSVC(C=5.0, gamma=0.3),
         "tree": lab.BinaryTreeSVC(C=5.0, gamma=0.3),
@@ -59,8 +59,8 @@ def test_the_table_is_what_fits_say_alone(iris):
         assert (found.measures[name] > 0).all(), name
 
 
-def test_usual_systems_take_the_parameters_of_one(iris):
-    X, y = iris
+def test_usual_systems_take_the_parameters_of_one(noisy_iris):
+    X, y = noisy_iris
     tuned = lab.tune(
         make_pipeline(StandardScaler(), lab.MaxWinsSVC()), X, y, C=[1, 5], cv=3
     )
@@ -71,8 +71,8 @@ def test_usual_systems_take_the_parameters_of_one(iris):
     assert "DAGSVC" in str(found) and "<td>DAGSVC</td>" in found._repr_html_()
 
 
-def test_sparse_rows_are_for_systems_that_take_them(iris):
-    X, y = iris
+def test_sparse_rows_are_for_systems_that_take_them(noisy_iris):
+    X, y = noisy_iris
     thin = csr_matrix(np.where(X > 2, X, 0.0))
     found = lab.compare(thin, y, lab.DAGSVC(C=5), cv=2)
     assert "DAGSVC" in found.names and "BinaryTreeSVC" not in found.names
@@ -99,10 +99,10 @@ def test_p_values_are_holms():
     assert table[0, 1] > 0.05 > table[0, 2]
 
 
-def test_a_picture_and_a_frame(iris):
+def test_a_picture_and_a_frame(noisy_iris):
     plt = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("pandas")
-    found = lab.compare(*iris, [lab.DAGSVC(), lab.MaxWinsSVC()], cv=2)
+    found = lab.compare(*noisy_iris, [lab.DAGSVC(), lab.MaxWinsSVC()], cv=2)
     assert found.to_frame().index.tolist() == ["DAGSVC", "MaxWinsSVC"]
     ax = found.plot("batch_us")
     assert {text.get_text() for text in ax.texts} == {"DAGSVC", "MaxWinsSVC"}
@@ -110,8 +110,8 @@ def test_a_picture_and_a_frame(iris):
     plt.close(ax.figure)
 
 
-def test_what_cannot_be_compared_is_refused(iris):
-    X, y = iris
+def test_what_cannot_be_compared_is_refused(noisy_iris):
+    X, y = noisy_iris
     with pytest.raises(ValueError, match="each row back at most once"):
         cv = RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0)
         lab.compare(X, y, cv=cv)

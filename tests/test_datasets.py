@@ -95,8 +95,8 @@ def test_class_counts_of_the_splits():
     cover = load("covertype")
     assert np.bincount(cover.y_train)[1:].tolist() == [1620] * 7
     assert np.bincount(cover.y_valid)[1:].tolist() == [540] * 7
-    assert (cover.X[:, 10:14].sum(axis=1) == 1).all()
-    assert (cover.X[:, 14:].sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(cover.X[:, 10:14].sum(axis=1), 1)
+    np.testing.assert_array_equal(cover.X[:, 14:].sum(axis=1), 1)
     assert "".join(np.unique(load("letter").y_test)) == ascii_uppercase
 
 
@@ -126,7 +126,7 @@ def test_first_and_last_row_are_the_originals(name, originals):
         label = items.pop(0 if name in ("usps", "letter") else -1)
         items = items[3:] if name == "vowel" else items
         # exactly, to the last bit
-        assert np.array_equal(x, [float(item) for item in items], equal_nan=True)
+        np.testing.assert_array_equal(x, [float(item) for item in items])
         assert str(y) == label or float(y) == float(label)
 
 
@@ -158,7 +158,7 @@ def test_options_and_other_names():
     glass = load("Glass", with_id=True)
     assert glass.X[:, 0].tolist() == list(range(1, 215))
     assert glass.feature_names[0] == "Id"
-    assert np.array_equal(glass.X[:, 1:], load("glass").X)
+    np.testing.assert_array_equal(glass.X[:, 1:], load("glass").X)
     assert np.isnan(load("cleveland").X).any(axis=1).sum() == 6
     whole = load("heart", drop_missing=True)
     assert whole.X_train.shape == (297, 13)
@@ -195,12 +195,14 @@ def test_scaling_is_fitted_on_training_rows(name):
 
 @pytest.mark.slow
 def test_scaling_of_the_sets_of_the_first_paper():
-    assert np.array_equal(load("usps", scaled=True).X, load("usps").X)
-    assert np.array_equal(load("letter", scaled=True).X, load("letter").X / 7.5 - 1)
-    assert np.array_equal(load("mnist", scaled=True).X, load("mnist").X / 4080)
+    np.testing.assert_array_equal(load("usps", scaled=True).X, load("usps").X)
+    np.testing.assert_array_equal(
+        load("letter", scaled=True).X, load("letter").X / 7.5 - 1
+    )
+    np.testing.assert_array_equal(load("mnist", scaled=True).X, load("mnist").X / 4080)
     plain, scaled = load("covertype"), load("covertype", scaled=True)
     assert scaled.X.dtype == np.float32
-    assert np.array_equal(scaled.X[:, 10:], plain.X[:, 10:])
+    np.testing.assert_array_equal(scaled.X[:, 10:], plain.X[:, 10:])
     assert np.abs(scaled.X_train[:, :10].mean(axis=0, dtype=float)).max() < 1e-5
     assert np.abs(scaled.X_train[:, :10].std(axis=0, dtype=float) - 1).max() < 1e-5
     # not fitted on these
@@ -214,9 +216,10 @@ def test_other_rows_do_not_move_the_scaling(scale):
     train[:, 2] = 0.1  # constant, and not in binary
     a, b = scale(train, other)
     c, d = scale(train, other * 100)
-    assert np.array_equal(a, c) and np.abs(d).max() > 10
+    np.testing.assert_array_equal(a, c)
+    assert np.abs(d).max() > 10
     assert not a[:, 2].any() and not b[:, 2].any() and not d[:, 2].any()
-    assert np.array_equal(scale(train, train)[1], a)
+    np.testing.assert_array_equal(scale(train, train)[1], a)
     integers = np.arange(6).reshape(3, 2)
     assert scale(integers)[0].dtype == np.float64
     assert scale(integers.astype(np.float32))[0].dtype == np.float32
@@ -230,7 +233,7 @@ def test_artificial_has_the_layout_of_figure_1():
     assert side_of_1[1] > 0.99 and side_of_1[2] < 0.01
     assert side_of_1[6] == 1 and side_of_1[4] == 0
     assert 0.01 <= side_of_1[5] <= 0.03 and 0.4 <= side_of_1[3] <= 0.6
-    assert np.array_equal(load("artificial", seed=0).X, d.X)
+    np.testing.assert_array_equal(load("artificial", seed=0).X, d.X)
     assert not np.array_equal(load("artificial", seed=1).X, d.X)
     assert len(load("artificial", n_per_class=10).y) == 60
     scaled = load("artificial", scaled=True)

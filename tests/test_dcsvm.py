@@ -11,8 +11,10 @@ from dagsvm_lab.machines import pair_code
 from dagsvm_lab.report.verdicts import published
 from dagsvm_lab.systems.dcsvm import dcsvm_graph
 
-FIGURE_2 = {  # a table in the style of Don and Iacob's Figure 2 that has the measures of their Tables 1 and 2;
-    "1-2": "ijjjjj",  # by class 1, 2, 3, 5, 6, 7: always the first, always the second, or undecided
+# A table in the style of Don and Iacob's Figure 2 that has the measures of their Tables
+# 1 and 2; by class 1, 2, 3, 5, 6, 7: always the first, always the second, or undecided.
+FIGURE_2 = {
+    "1-2": "ijjjjj",
     "1-3": "i?j???",
     "1-5": "i?jj??",
     "1-6": "i?i?j?",
@@ -31,7 +33,10 @@ FIGURE_2 = {  # a table in the style of Don and Iacob's Figure 2 that has the me
 
 
 def measures(table, classes, theta):
-    """Definitions 3 and 4, a class at a time: (i, j, purity, balance, score) of each machine between the classes."""
+    """Definitions 3 and 4, a class at a time.
+
+    (i, j, purity, balance, score) of each machine between the classes.
+    """
     found = {}
     for t, (i, j) in enumerate(combinations(range(table.shape[1]), 2)):
         if i in classes and j in classes:
@@ -73,8 +78,12 @@ def test_every_node_of_dcsvm_asks_its_best_machine(k, theta, prefer):
     for node in np.flatnonzero(graph.machine >= 0):
         classes = np.flatnonzero(graph.possible[node])
         found = measures(table, classes, theta)
-        keys = {t: (p, -b, -s.round(12)) if prefer == "balance" else (-s.round(12), p, -b)
-                for t, (_, _, p, b, s) in found.items()}  # fmt: skip
+        keys = {}
+        for t, (_, _, purity, balance, score) in found.items():
+            division = purity, -balance
+            score = -score.round(12)
+            by_score = (score, *division)
+            keys[t] = (*division, score) if prefer == "balance" else by_score
         best = min(keys, key=keys.get)
         assert graph.machine[node] == best
         i, j = found[best][:2]
@@ -90,11 +99,9 @@ def test_dcsvm_sweep_answers_as_each_threshold_does():
     est = DCSVC(C=10.0).fit(X[:400], y[:400])
     for theta, labels, cost in est.sweep(T, (0.0, 0.02, 0.2)):
         want, theirs = est.with_threshold(theta).predict_with_cost(T)
-        assert (labels == want).all()
-        assert all(
-            (a == b).all()
-            for a, b in zip(vars(cost).values(), vars(theirs).values(), strict=True)
-        )
+        np.testing.assert_array_equal(labels, want)
+        for name, counts in vars(cost).items():
+            np.testing.assert_array_equal(counts, getattr(theirs, name), err_msg=name)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -110,7 +117,10 @@ def test_dcsvm_is_never_deeper_than_proposition_1(seed):
 
 @pytest.mark.parametrize("k", [4, 8, 16])
 def test_dcsvm_halves_as_in_proposition_2(k):
-    """Classes on a line, every machine calling a class by the nearer of its two: halves, up to the pairs that fit."""
+    """Classes on a line, every machine calling a class by the nearer of its two.
+
+    So it halves, up to the pairs that fit.
+    """
     code = pair_code(k)
     i, j = np.triu_indices(k, 1)
     nearer = np.abs(np.arange(k) - i[:, None]) < np.abs(np.arange(k) - j[:, None])

@@ -31,7 +31,7 @@ def closed():
 
 
 @pytest.fixture(scope="module")
-def iris():
+def iris_frame():
     d = load_iris(as_frame=True)
     return d.data, d.target_names[d.target]
 
@@ -45,8 +45,8 @@ def written(ax) -> list[str]:
 
 
 @pytest.mark.parametrize("make", [DAGSVC, AdaptiveDAGSVC, DCSVC, FilteredDAGSVC])
-def test_a_graph_is_drawn_with_the_way_of_a_row(make, iris):
-    X, y = iris
+def test_a_graph_is_drawn_with_the_way_of_a_row(make, iris_frame):
+    X, y = iris_frame
     X = X.to_numpy()
     est = make().fit(X, y)
     shown = GraphDisplay.from_estimator(est, path_of=X[:1])
@@ -57,8 +57,8 @@ def test_a_graph_is_drawn_with_the_way_of_a_row(make, iris):
     assert shown.figure_ is shown.ax_.figure
 
 
-def test_a_pipeline_takes_the_row_that_its_predict_takes(iris):
-    X, y = iris
+def test_a_pipeline_takes_the_row_that_its_predict_takes(iris_frame):
+    X, y = iris_frame
     pipe = make_pipeline(StandardScaler(), DAGSVC()).fit(X.to_numpy(), y)
     ax = plt.subplots()[1]
     shown = GraphDisplay.from_estimator(pipe, path_of=X.to_numpy()[120], ax=ax)
@@ -70,8 +70,8 @@ def test_a_pipeline_takes_the_row_that_its_predict_takes(iris):
     assert coloured(plain.ax_) == 0, "no row, no way"
 
 
-def test_what_has_no_graph_or_too_large_a_graph_is_refused(iris):
-    X, y = iris
+def test_what_has_no_graph_or_too_large_a_graph_is_refused(iris_frame):
+    X, y = iris_frame
     with pytest.raises(TypeError, match="MaxWinsSVC has no decision graph"):
         GraphDisplay.from_estimator(MaxWinsSVC().fit(X, y))
     d = load("letter", scaled=True)
@@ -80,8 +80,8 @@ def test_what_has_no_graph_or_too_large_a_graph_is_refused(iris):
         GraphDisplay.from_estimator(est)
 
 
-def test_the_fields_of_a_bank_hold_its_support_vectors(iris):
-    X, y = iris
+def test_the_fields_of_a_bank_hold_its_support_vectors(iris_frame):
+    X, y = iris_frame
     est = DAGSVC().fit(X, y)
     shown = BankDisplay.from_estimator(est)
     fields = np.ma.filled(np.ma.masked_invalid(shown.im_.get_array()), 0)
@@ -89,8 +89,8 @@ def test_the_fields_of_a_bank_hold_its_support_vectors(iris):
     assert written(shown.ax_) == [str(n) for n in est.machines_.n_support]
 
 
-def test_other_machines_are_drawn_as_their_coding_matrix(iris):
-    X, y = iris
+def test_other_machines_are_drawn_as_their_coding_matrix(iris_frame):
+    X, y = iris_frame
     est = make_pipeline(StandardScaler(), OneVsRestSVC()).fit(X, y)
     shown = BankDisplay.from_estimator(est)
     np.testing.assert_array_equal(shown.im_.get_array(), est[-1].machines_.code)

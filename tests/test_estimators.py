@@ -207,6 +207,7 @@ WRONG = {
     "split_above": [-0.1, 2],
     "routing": ["rows"],
     "retrain": ["yes"],
+    "posterior": ["yes"],
     "max_nodes": [0],
     "separate": ["two"],
     "distance": ["cosine"],

@@ -253,7 +253,7 @@ def test_a_class_of_one_row(segments):
     ]
     rows = np.concatenate(rows)
     est = FilteredDAGSVC(**SETTINGS).fit(X[rows], y[rows])
-    assert np.isfinite(est.filter_coef_).all()
+    assert np.isfinite(est.filter_coef_).all(), est.filter_coef_
     assert (est.predict(X[rows]) == y[rows]).mean() > 0.95
 
 
@@ -403,7 +403,7 @@ def test_without_a_calibration_set_there_are_no_sets(segments, fitted):
     with pytest.raises(NotFittedError, match="calibrate"):
         fitted.predict_set(X[700:])
     strange = fitted._variant().calibrate(X[700:900], np.full(200, -7))
-    assert strange.predict_set(X[900:]).all()  # nothing can be ruled out
+    assert strange.predict_set(X[900:]).all(), "a class that cannot be ruled out"
 
 
 def test_the_machines_held_out_know_nothing_of_the_part(segments, fitted):

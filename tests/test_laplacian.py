@@ -36,7 +36,7 @@ FAMILIES = [
 
 
 @pytest.fixture(scope="module")
-def digits():
+def scaled_digits():
     """Rows whose products would do for a Gaussian, and not for a Laplacian."""
     X, y = load_digits(n_class=5, return_X_y=True)
     return X[:400] / 16.0, y[:400]
@@ -48,9 +48,9 @@ def peer(A, B):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_estimator_takes_it_dense_sparse_alone_and_from_a_file(
-    family, digits, tmp_path
+    family, scaled_digits, tmp_path
 ):
-    X, y = digits
+    X, y = scaled_digits
     T = X[200:260]
     est = family(C=5.0, kernel="laplacian", gamma=GAMMA).fit(X[:200], y[:200])
     called = family(C=5.0, kernel=peer).fit(X[:200], y[:200])
@@ -74,8 +74,8 @@ def test_every_estimator_takes_it_dense_sparse_alone_and_from_a_file(
 
 @pytest.mark.parametrize("code", [pair_code, rest_code])
 @pytest.mark.parametrize("solver", ["smo", pytest.param("qp", marks=pytest.mark.qp)])
-def test_machines_are_those_of_the_given_matrix(code, solver, digits):
-    X, y = digits
+def test_machines_are_those_of_the_given_matrix(code, solver, scaled_digits):
+    X, y = scaled_digits
     kernel = Kernel("laplacian", GAMMA)
     K = peer(X, X)
     n = 120 if solver == "qp" else len(X)
@@ -106,8 +106,8 @@ def test_long_machines_are_those_of_the_given_matrix():
         np.testing.assert_allclose(bank.decision(X), given.decision(K), atol=1e-2)
 
 
-def test_a_row_is_walked_and_within_its_bound(digits):
-    X, y = digits
+def test_a_row_is_walked_and_within_its_bound(scaled_digits):
+    X, y = scaled_digits
     bank = train(X, y, pair_code(5), Kernel("laplacian", GAMMA), 5.0)
     f = bank.decision(X[:50])
     for x, row in zip(X[:50], f, strict=True):
@@ -120,8 +120,8 @@ def test_a_row_is_walked_and_within_its_bound(digits):
         assert slack.max() < 1e-8
 
 
-def test_a_block_has_the_same_bits_whatever_rows_are_in_it(digits):
-    X, y = digits
+def test_a_block_has_the_same_bits_whatever_rows_are_in_it(scaled_digits):
+    X, y = scaled_digits
     bank = train(X, y, pair_code(5), Kernel("laplacian", GAMMA), 5.0)
     order = np.random.default_rng(0).permutation(400)
     f = bank.decision(X)
@@ -130,8 +130,8 @@ def test_a_block_has_the_same_bits_whatever_rows_are_in_it(digits):
 
 
 @pytest.mark.parametrize("thin", [False, True])
-def test_tuned_as_by_grid_search(digits, thin):
-    X, y = digits
+def test_tuned_as_by_grid_search(scaled_digits, thin):
+    X, y = scaled_digits
     X, y = X[:200], y[:200]
     X = csr_matrix(X) if thin else X
     grid = {"C": [1.0, 10.0], "gamma": [0.003, 0.03, 0.3]}

@@ -151,7 +151,8 @@ def test_every_solution_proves_itself(case, random):
     )
     assert dual.converged or noise > -1e-9 * objective
     assert abs(s @ dual.alpha) <= 1e-12 * dual.alpha.sum()
-    assert (dual.alpha >= 0).all() and (dual.alpha <= dual.upper).all()
+    assert (dual.alpha >= 0).all(), dual.alpha.min()
+    assert (dual.alpha <= dual.upper).all(), np.max(dual.alpha - dual.upper)
     assert dual.objective == pytest.approx(objective, rel=1e-9, abs=noise)
     assert (
         -1e-12 * -objective - noise <= primal + objective <= 1e-9 * -objective + noise

@@ -45,15 +45,15 @@ SYSTEMS = [
 
 
 @pytest.fixture(scope="module")
-def digits():
-    """Few noisy digits, so that candidates differ."""
+def noisy_digits():
+    """Few noisy noisy_digits, so that candidates differ."""
     X, y = load_digits(n_class=4, return_X_y=True)
     X = X[:90] / 4 + np.random.default_rng(0).normal(scale=0.8, size=(90, 64))
     return X, np.array(list("abcd"))[y[:90]]
 
 
-def same(ours, theirs):
-    """Both searches tell the same."""
+def assert_same(ours, theirs):
+    """Assert that both searches tell the same."""
     assert ours.best_params_ == theirs.best_params_
     assert ours.best_index_ == theirs.best_index_
     assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-12)
@@ -66,38 +66,40 @@ def same(ours, theirs):
             np.testing.assert_allclose(mine, other, atol=1e-12, err_msg=key)
 
 
-def test_many_systems_at_once_as_grid_search_finds_them(digits):
-    X, y = digits
+def test_many_systems_at_once_as_grid_search_finds_them(noisy_digits):
+    X, y = noisy_digits
     cv = StratifiedKFold(2, shuffle=True, random_state=0)
     for est, ours in zip(SYSTEMS, lab.tune(SYSTEMS, X, y, cv=cv, **GRID), strict=True):
         theirs = GridSearchCV(est, GRID, cv=cv).fit(X, y)
-        same(ours, theirs)
+        assert_same(ours, theirs)
         np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
         assert ours.best_estimator_.get_params() == theirs.best_estimator_.get_params()
 
 
-def test_other_folds_and_grids(digits):
-    X, y = digits
+def test_other_folds_and_grids(noisy_digits):
+    X, y = noisy_digits
     est = lab.DAGSVC(gamma=0.01)
     draws = ShuffleSplit(3, test_size=0.3, random_state=2)
-    same(
+    assert_same(
         lab.tune(est, X, y, C=[1.0, 10.0], cv=draws),
         GridSearchCV(est, {"C": [1.0, 10.0]}, cv=draws).fit(X, y),
     )
     every = StratifiedKFold(
         12
     )  # more folds than take their steps together, dealt to two jobs
-    same(
+    assert_same(
         lab.tune(est, X, y, C=[1.0, 10.0], cv=every, n_jobs=2),
         GridSearchCV(est, {"C": [1.0, 10.0]}, cv=every).fit(X, y),
     )
     twice = {"C": [1.0, 10.0, 1.0], "gamma": [0.1, 0.01, 0.1]}
-    same(lab.tune(est, X, y, cv=3, **twice), GridSearchCV(est, twice, cv=3).fit(X, y))
+    assert_same(
+        lab.tune(est, X, y, cv=3, **twice), GridSearchCV(est, twice, cv=3).fit(X, y)
+    )
     held = np.arange(60, 90)
     ours = lab.tune(
         est, X[:60], y[:60], gamma=[0.01, 0.1], cv=(X[held], y[held]), refit=False
     )
-    same(
+    assert_same(
         ours,
         GridSearchCV(
             est, {"gamma": [0.01, 0.1]}, cv=[(np.arange(60), held)], refit=False
@@ -107,17 +109,17 @@ def test_other_folds_and_grids(digits):
     thin = lab.tune(
         est, csr_matrix(X), y, C=[1.0, 10.0], cv=draws
     )  # sparse rows as dense ones
-    same(thin, lab.tune(est, X, y, C=[1.0, 10.0], cv=draws))
+    assert_same(thin, lab.tune(est, X, y, C=[1.0, 10.0], cv=draws))
     K = rbf_kernel(X, gamma=0.01)
     pre = lab.MaxWinsSVC(kernel="precomputed")
-    same(
+    assert_same(
         lab.tune(pre, K, y, C=[0.1, 10.0], cv=3),
         GridSearchCV(pre, {"C": [0.1, 10.0]}, cv=3).fit(K, y),
     )
 
 
-def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
-    X, y = digits
+def test_machines_are_trained_once_for_all_systems(noisy_digits, monkeypatch):
+    X, y = noisy_digits
     calls = []
     train = base.train_grid
     monkeypatch.setattr(
@@ -147,13 +149,13 @@ def test_machines_are_trained_once_for_all_systems(digits, monkeypatch):
     ]  # two folds, whose gamma="scale" differs, and one bank for both refits
 
 
-def test_a_system_that_tunes_itself_is_refused(digits):
+def test_a_system_that_tunes_itself_is_refused(noisy_digits):
     with pytest.raises(ValueError, match="tune=None"):
-        lab.tune(lab.AdaptiveDAGSVC(tune="dbtc"), *digits, C=[1.0])
+        lab.tune(lab.AdaptiveDAGSVC(tune="dbtc"), *noisy_digits, C=[1.0])
 
 
-def test_values_may_come_from_an_iterator(digits):
-    X, y = digits
+def test_values_may_come_from_an_iterator(noisy_digits):
+    X, y = noisy_digits
     once = lab.tune(
         lab.DAGSVC(),
         X[:200],
@@ -174,8 +176,8 @@ def test_values_may_come_from_an_iterator(digits):
 STEP = {f"dagsvc__{key}": values for key, values in GRID.items()}
 
 
-def test_pipelines_as_grid_search_tunes_them(digits):
-    X, y = digits
+def test_pipelines_as_grid_search_tunes_them(noisy_digits):
+    X, y = noisy_digits
     folds = StratifiedKFold(3)
     pipes = [
         make_pipeline(StandardScaler(), PCA(20, random_state=0), make())
@@ -186,7 +188,7 @@ def test_pipelines_as_grid_search_tunes_them(digits):
         step = pipe.steps[-1][0]
         grid = {f"{step}__{key}": values for key, values in GRID.items()}
         theirs = GridSearchCV(pipe, grid, cv=folds).fit(X, y)
-        same(ours, theirs)
+        assert_same(ours, theirs)
         np.testing.assert_array_equal(
             ours.best_estimator_.decision_function(X),
             theirs.best_estimator_.decision_function(X),
@@ -195,8 +197,8 @@ def test_pipelines_as_grid_search_tunes_them(digits):
         assert ours.best_estimator_.get_params().keys() == pipe.get_params().keys()
 
 
-def test_a_pipelines_machines_are_trained_once(digits, monkeypatch):
-    X, y = digits
+def test_a_pipelines_machines_are_trained_once(noisy_digits, monkeypatch):
+    X, y = noisy_digits
     calls = []
     train = base.train_grid
     monkeypatch.setattr(
@@ -209,9 +211,9 @@ def test_a_pipelines_machines_are_trained_once(digits, monkeypatch):
     assert len(calls) == 4  # each fold, and all rows
 
 
-def test_columns_of_a_frame_are_kept(digits):
+def test_columns_of_a_frame_are_kept(noisy_digits):
     pd = pytest.importorskip("pandas")
-    X, y = digits
+    X, y = noisy_digits
     frame = pd.DataFrame(X[:, :6]).add_prefix("input")
     frame["kind"] = np.array(["u", "v", "w"])[np.arange(len(y)) % 3]
     turn = make_column_transformer(
@@ -219,18 +221,20 @@ def test_columns_of_a_frame_are_kept(digits):
     )
     pipe = make_pipeline(turn, lab.DAGSVC())
     ours = lab.tune(pipe, frame, pd.Series(y), cv=3, **GRID)
-    same(ours, GridSearchCV(pipe, STEP, cv=3).fit(frame, y))
+    assert_same(ours, GridSearchCV(pipe, STEP, cv=3).fit(frame, y))
     assert ours.best_estimator_.feature_names_in_.tolist() == list(frame)
     numbers = frame.drop(columns="kind")
     plain = lab.tune(lab.DAGSVC(), numbers, y, cv=3, **GRID)
-    same(plain, GridSearchCV(lab.DAGSVC(), GRID, cv=3).fit(numbers, y))
+    assert_same(plain, GridSearchCV(lab.DAGSVC(), GRID, cv=3).fit(numbers, y))
     with pytest.raises(ValueError, match="feature names"):
         plain.predict(numbers[numbers.columns[::-1]])
     held = lab.tune(
         lab.DAGSVC(), numbers[:60], y[:60], cv=(numbers[60:], y[60:]), **GRID
     )
     fold = [(np.arange(60), np.arange(60, 90))]
-    same(held, GridSearchCV(lab.DAGSVC(), GRID, cv=fold, refit=False).fit(numbers, y))
+    assert_same(
+        held, GridSearchCV(lab.DAGSVC(), GRID, cv=fold, refit=False).fit(numbers, y)
+    )
     with pytest.raises(ValueError, match="columns are not those of X"):
         other = numbers[numbers.columns[::-1]]
         lab.tune(lab.DAGSVC(), numbers, y, cv=(other, y), **GRID)
@@ -250,8 +254,8 @@ def by_hand(est, X, y, splits, metric, weights):
     return means
 
 
-def test_weights_groups_and_scoring(digits):
-    X, y = digits
+def test_weights_groups_and_scoring(noisy_digits):
+    X, y = noisy_digits
     weights = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(y))
     groups = np.arange(len(y)) // 7
     cv = GroupKFold(3)
@@ -277,11 +281,11 @@ def test_weights_groups_and_scoring(digits):
     ours = lab.tune(
         lab.DAGSVC(), X, y, cv=cv, groups=groups, scoring="f1_macro", **GRID
     )
-    same(ours, search.fit(X, y, groups=groups))
+    assert_same(ours, search.fit(X, y, groups=groups))
 
 
-def test_weights_in_a_pipeline(digits):
-    X, y = digits
+def test_weights_in_a_pipeline(noisy_digits):
+    X, y = noisy_digits
     weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(y))
     splits = list(StratifiedKFold(3).split(X, y))
     pipe = make_pipeline(PCA(20, random_state=0), lab.DAGSVC())
@@ -308,20 +312,21 @@ NO_FOLDS = {
 
 
 @pytest.mark.parametrize(("cv", "message"), NO_FOLDS.values(), ids=NO_FOLDS)
-def test_folds_without_rows_are_refused(cv, message, digits):
+def test_folds_without_rows_are_refused(cv, message, noisy_digits):
     with pytest.raises(ValueError, match=message):
-        lab.tune(lab.DAGSVC(), *digits, cv=cv, **GRID)
+        lab.tune(lab.DAGSVC(), *noisy_digits, cv=cv, **GRID)
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "linear", "poly", "sigmoid"])
-def test_other_kernels_share_machines_as_rightly(kernel, digits):
-    X, y = digits
+def test_other_kernels_share_machines_as_rightly(kernel, noisy_digits):
+    X, y = noisy_digits
     est = lab.MaxWinsSVC(kernel=kernel, coef0=1.0)
-    same(lab.tune(est, X, y, cv=3, **GRID), GridSearchCV(est, GRID, cv=3).fit(X, y))
+    theirs = GridSearchCV(est, GRID, cv=3).fit(X, y)
+    assert_same(lab.tune(est, X, y, cv=3, **GRID), theirs)
 
 
-def test_costs_of_a_pipelines_predictions(digits):
-    X, y = digits
+def test_costs_of_a_pipelines_predictions(noisy_digits):
+    X, y = noisy_digits
     pipe = make_pipeline(StandardScaler(), lab.DAGSVC()).fit(X, y)
     labels, cost = pipe[-1].predict_with_cost(pipe[:-1].transform(X))
     np.testing.assert_array_equal(labels, pipe.predict(X))

@@ -151,7 +151,8 @@ def test_smo_batch_and_exact_agree(problem):
         assert abs(c.objective - dual.objective) <= 1e-8 * scale(K, dual) + noise(
             K, dual
         )
-        assert (dual.alpha >= 0).all() and (dual.alpha <= C).all()
+        assert (dual.alpha >= 0).all(), dual.alpha.min()
+        assert (dual.alpha <= C).all(), np.max(dual.alpha - C)
         assert abs(y @ dual.alpha) <= 1e-9 * max(dual.alpha.max(), 1e-300) * len(y)
         least = rounding(K.diagonal(), dual.alpha)
         assert dual.converged == (dual.kkt_violation <= max(1e-6, 4 * least))
@@ -253,7 +254,7 @@ def test_row_order_and_input_precision_do_not_matter():
     kernel, order = Kernel("rbf", 1.0), np.random.default_rng(1).permutation(200)
     plain = solve_smo(kernel(X, X), y, 10.0, tol=1e-8)
     other = solve_smo(kernel(X[order], X[order]), y[order], 10.0, tol=1e-8)
-    assert np.allclose(plain.alpha[order], other.alpha, atol=1e-5)
+    np.testing.assert_allclose(plain.alpha[order], other.alpha, atol=1e-5)
     single = X.astype(np.float32)
     low = solve_smo(kernel(single, single).astype(np.float32), y, 10.0, tol=1e-4)
     assert low.converged and abs(low.objective - plain.objective) <= 1e-4 * abs(
@@ -408,19 +409,20 @@ def test_stacked_duals_are_exact_and_say_what_they_could_not_settle():
 
 
 @pytest.mark.parametrize("long", [False, True])
-def test_larger_bounds_follow_from_smaller_ones(long, monkeypatch):
+def test_larger_bounds_follow_from_smaller_ones(long):
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(90, 3)), np.arange(90) % 3
     X[codes == 2] += (
         5.0  # apart from the others: at a large C, none of its alphas is at the bound
     )
     Cs, kernel = [0.01, 10.0, 300.0, 1e5, 1e6], Kernel("rbf", 0.5)
-    if long:
-        monkeypatch.setattr("dagsvm_lab.solvers.bank.SHORT_ROWS", 0)
-    (path,) = train_grid(X, codes, pair_code(3), [kernel], Cs)
+    # a machine whose steps are limited is solved as a long one, however short
+    how = {"max_iter": 10**7} if long else {}
+    (path,) = train_grid(X, codes, pair_code(3), [kernel], Cs, **how)
     for C, bank in zip(Cs, path, strict=True):
-        alone = train(X, codes, pair_code(3), kernel, C)
-        assert (bank.C == C).all() and bank.converged.all()
+        alone = train(X, codes, pair_code(3), kernel, C, **how)
+        np.testing.assert_array_equal(bank.C, C)
+        assert bank.converged.all(), bank.kkt_violation.max()
         np.testing.assert_allclose(
             bank.objective, alone.objective, rtol=1e-4 if long else 1e-10
         )
@@ -432,6 +434,5 @@ def test_larger_bounds_follow_from_smaller_ones(long, monkeypatch):
     full = [abs(bank.coef[1]).max() for bank in path]
     assert full[0] == 0.01 and full[1] < 10.0
     for bank in path[2:]:  # what no bound holds stays, to the bit
-        assert (bank.coef[1].data == path[1].coef[1].data).all() and bank.n_iter[
-            1
-        ] == path[1].n_iter[1]
+        np.testing.assert_array_equal(bank.coef[1].data, path[1].coef[1].data)
+        assert bank.n_iter[1] == path[1].n_iter[1]

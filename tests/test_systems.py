@@ -21,17 +21,17 @@ TIGHT = dict(C=10.0, gamma=0.02, tol=1e-6)
 
 
 @pytest.fixture(scope="module")
-def digits():
-    """Six digits: training rows, labels, test rows, test labels."""
+def six_digits():
+    """Six six_digits: training rows, labels, test rows, test labels."""
     X, y = load_digits(n_class=6, return_X_y=True)
     X = X / 4
     return X[:400], y[:400], X[400:800], y[400:800]
 
 
 @pytest.fixture(scope="module")
-def pairs(digits):
+def pairs(six_digits):
     """LIBSVM, and its machines' outputs on the test rows, positive for the first."""
-    X, y, T, _ = digits
+    X, y, T, _ = six_digits
     libsvm = SVC(**TIGHT, decision_function_shape="ovo").fit(X, y)
     return libsvm, libsvm.decision_function(T)
 
@@ -43,8 +43,8 @@ def same_but_for_ties(ours, theirs, margin):
     np.testing.assert_array_equal(ours[clear], theirs[clear])
 
 
-def test_max_wins_is_libsvms_vote(digits, pairs):
-    X, y, T, _ = digits
+def test_max_wins_is_libsvms_vote(six_digits, pairs):
+    X, y, T, _ = six_digits
     libsvm, f = pairs
     ours = lab.MaxWinsSVC(**TIGHT).fit(X, y)
     np.testing.assert_allclose(ours.machines_.decision(T), f, atol=2e-5)
@@ -72,8 +72,8 @@ def test_eighty_thousand_machines_are_asked_in_little_memory():
     assert peak < 0.5 * 8 * len(votes.machines_.code) * 400  # half of all outputs
 
 
-def test_one_versus_rest_is_scikit_learns(digits):
-    X, y, T, _ = digits
+def test_one_versus_rest_is_scikit_learns(six_digits):
+    X, y, T, _ = six_digits
     theirs = OneVsRestClassifier(SVC(**TIGHT)).fit(X, y)
     ours = lab.OneVsRestSVC(**TIGHT).fit(X, y)
     np.testing.assert_allclose(
@@ -82,8 +82,8 @@ def test_one_versus_rest_is_scikit_learns(digits):
     np.testing.assert_array_equal(ours.predict(T), theirs.predict(T))
 
 
-def test_and_gate_by_brute_force(digits, pairs):
-    X, y, T, _ = digits
+def test_and_gate_by_brute_force(six_digits, pairs):
+    X, y, T, _ = six_digits
     T, n = (
         T + np.random.default_rng(0).normal(scale=1.2, size=T.shape),
         6,
@@ -109,8 +109,8 @@ def test_and_gate_by_brute_force(digits, pairs):
     assert (words.predict(T) == "none").sum() == left.sum()
 
 
-def test_adaptive_dag_by_brute_force(digits, pairs):
-    X, y, T, _ = digits
+def test_adaptive_dag_by_brute_force(six_digits, pairs):
+    X, y, T, _ = six_digits
     f, n = pairs[1], 6
     est = lab.AdaptiveDAGSVC(**TIGHT).fit(X, y)
     D = np.array(
@@ -136,7 +136,7 @@ def test_adaptive_dag_by_brute_force(digits, pairs):
         want.append(survivor)
         least.append(min(seen))
     same_but_for_ties(est.predict(T), np.array(want), np.array(least))
-    assert (est.predict_with_cost(T)[1].binary_decisions == n - 1).all()
+    np.testing.assert_array_equal(est.predict_with_cost(T)[1].binary_decisions, n - 1)
 
 
 def test_distance_between_classes_is_eq_9_corrected():
@@ -157,8 +157,8 @@ def test_distance_between_classes_is_eq_9_corrected():
     )  # as printed
 
 
-def test_per_pair_parameters(digits):
-    X, y, T, _ = digits
+def test_per_pair_parameters(six_digits):
+    X, y, T, _ = six_digits
     n = 6
     gamma, C = np.full((n, n), 0.02), np.full((n, n), 10.0)
     gamma[1, 4] = gamma[4, 1] = 0.2
@@ -185,8 +185,8 @@ def test_per_pair_parameters(digits):
 
 
 @pytest.mark.slow
-def test_dcsvm_by_brute_force(digits, pairs):
-    X, y, T, _ = digits
+def test_dcsvm_by_brute_force(six_digits, pairs):
+    X, y, T, _ = six_digits
     libsvm, f = pairs
     n, theta = 6, 0.02
     train = libsvm.decision_function(X)
@@ -230,8 +230,8 @@ def test_dcsvm_by_brute_force(digits, pairs):
     )
 
 
-def test_trees_by_brute_force(digits, pairs):
-    X, y, T, _ = digits
+def test_trees_by_brute_force(six_digits, pairs):
+    X, y, T, _ = six_digits
     libsvm, f = pairs
     train, n = libsvm.decision_function(X), 6
 
@@ -267,7 +267,8 @@ def test_trees_by_brute_force(digits, pairs):
                 X, y
             )
             assert (
-                other.score(T, digits[3]) > 0.9 and other.graph_.depth().max() <= n - 1
+                other.score(T, six_digits[3]) > 0.9
+                and other.graph_.depth().max() <= n - 1
             )
     with pytest.raises(RuntimeError, match="max_nodes"):
         lab.BinaryTreeSVC(**TIGHT, max_nodes=5).fit(X, y)
@@ -275,12 +276,12 @@ def test_trees_by_brute_force(digits, pairs):
 
 @pytest.mark.parametrize("separate", ["one", "many"])
 @pytest.mark.parametrize("distance", ["euclidean", "mahalanobis"])
-def test_decision_tree_svms_of_takahashi_and_abe(digits, separate, distance):
-    X, y, T, u = digits
+def test_decision_tree_svms_of_takahashi_and_abe(six_digits, separate, distance):
+    X, y, T, u = six_digits
     est = lab.DecisionTreeSVC(**TIGHT, separate=separate, distance=distance).fit(X, y)
     assert len(est.machines_.code) == 5 and est.score(T, u) > 0.93
     if separate == "one":
-        assert (np.sort((est.machines_.code == 1).sum(axis=1)) == 1).all()
+        np.testing.assert_array_equal(np.sort((est.machines_.code == 1).sum(axis=1)), 1)
     if (separate, distance) == ("one", "euclidean"):
         means = np.array([X[y == c].mean(axis=0) for c in range(6)])
         d = np.sqrt(((means[:, None] - means) ** 2).sum(-1)) + np.diag([np.inf] * 6)
@@ -294,8 +295,8 @@ def test_decision_tree_svms_of_takahashi_and_abe(digits, separate, distance):
 
 
 @pytest.mark.parametrize("distance", ["euclidean", "mahalanobis"])
-def test_a_class_whose_rows_count_nothing_is_left_out_of_the_tree(digits, distance):
-    X, y, T, _ = digits
+def test_a_class_whose_rows_count_nothing_is_left_out_of_the_tree(six_digits, distance):
+    X, y, T, _ = six_digits
     here = y != 2
     est, alone = (lab.DecisionTreeSVC(**TIGHT, distance=distance) for _ in range(2))
     est.fit(X, y, sample_weight=here.astype(float))
@@ -304,8 +305,8 @@ def test_a_class_whose_rows_count_nothing_is_left_out_of_the_tree(digits, distan
     )
 
 
-def test_error_correcting_codes_by_brute_force(digits):
-    X, y, T, _ = digits
+def test_error_correcting_codes_by_brute_force(six_digits):
+    X, y, T, _ = six_digits
     code = random_code(6, 12, True, 0)
     f = []
     for row in code:
@@ -319,15 +320,16 @@ def test_error_correcting_codes_by_brute_force(digits):
     away = ((1 - np.sign(f)[:, :, None] * code[None]) / 2).sum(axis=1)
     np.testing.assert_allclose(hamming(f, code), -away)
     dense = random_code(6, 15, False, 0)
-    assert (np.abs(dense) == 1).all() and (np.abs(dense.sum(axis=1)) < 6).all()
+    np.testing.assert_array_equal(np.abs(dense), 1)
+    assert (np.abs(dense.sum(axis=1)) < 6).all(), np.max(np.abs(dense.sum(axis=1)) - 6)
     np.testing.assert_array_equal(
         lab.ECOCSVC(**TIGHT, code=rest_code(6)).fit(X, y).predict(T),
         lab.OneVsRestSVC(**TIGHT).fit(X, y).predict(T),
     )
 
 
-def test_posterior_with_one_neighbour_is_the_ordinary_machine(digits):
-    X, y, T, _ = digits
+def test_posterior_with_one_neighbour_is_the_ordinary_machine(six_digits):
+    X, y, T, _ = six_digits
     for strategy, plain in (("ovo", lab.MaxWinsSVC), ("ovr", lab.OneVsRestSVC)):
         soft = lab.PosteriorSVC(**TIGHT, strategy=strategy, n_neighbors=1).fit(X, y)
         np.testing.assert_allclose(
@@ -368,8 +370,8 @@ def test_both_solvers_give_the_same_labels(name):
     )
 
 
-def test_costs_count_what_is_on_the_path(digits):
-    X, y, T, _ = digits
+def test_costs_count_what_is_on_the_path(six_digits):
+    X, y, T, _ = six_digits
     for est in (lab.DAGSVC(**TIGHT), lab.DCSVC(**TIGHT), lab.MaxWinsSVC(**TIGHT)):
         _, cost = est.fit(X, y).predict_with_cost(T[:30])
         paths, coef = (
@@ -385,8 +387,8 @@ def test_costs_count_what_is_on_the_path(digits):
             )
 
 
-def test_answers_are_plain_arrays(digits):
-    X, y, T, _ = digits
+def test_answers_are_plain_arrays(six_digits):
+    X, y, T, _ = six_digits
     for est in (
         lab.OneVsRestSVC(),
         lab.ECOCSVC(),

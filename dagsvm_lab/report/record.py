@@ -1,11 +1,12 @@
 """Which run a page shows, and where a notebook's tables, figures and provenance go.
 
-    run = Record("01_platt2000", paper=platt, out_dir=out_dir, profile=profile,
-    seed=seed) run.heading()                                       # which run this page
-    shows df = run.table("table1", fresh, keys=["dataset"])   # the table that it shows
-    run.figure("pareto", fig)                           # .svg and .png beside it
-    run.close(["letter"])                               # run.json: what produced them
-    run.provenance()                                    # the same, as the last table
+    about = dict(out_dir=out_dir, profile=profile, seed=seed)
+    run = Record("01_platt2000", paper=platt, **about)
+    run.heading()                                        # which run this page shows
+    df = run.table("table1", fresh, keys=["dataset"])    # the table that it shows
+    run.figure("pareto", fig)                            # .svg and .png beside it
+    run.close(["letter"])                                # run.json: what produced them
+    run.provenance()                                     # the same, as the last table
 
 The rule stands here and nowhere else. With default parameters (profile quick, seed 0,
 every other one None; n_jobs and out_dir do not count) a page shows the record: the

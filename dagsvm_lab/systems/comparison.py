@@ -251,29 +251,42 @@ def _usual(model: Any, fold: Folds) -> dict[str, Any]:
 def _measured(fold: Folds, est: Any) -> tuple[dict[str, float], np.ndarray]:
     """What `est` costs on a fold, and which held rows it gets wrong."""
     fitted, seconds = fold.fitted(est)
-    asked = fitted
-    steps, _, system = splitted(fitted)
-    numbers = dict.fromkeys([*COST_FIELDS, "kparameters"], np.nan)
-    if isinstance(system, BankClassifier):
-        # the rows are arrays, and a frame's columns are not asked for again
-        state = vars(system).items()
-        system = system._with({k: v for k, v in state if k != "feature_names_in_"})
-        asked = system
-        rows, truth = fold.held_rows(est)
-    else:
-        rows, truth = fold.given_rows(est)
-    if isinstance(system, KernelClassifier):
-        if asked is not system and steps is not None:
-            rows = steps.transform(rows)
-        asked = system
-        _, cost = system.predict_with_cost(rows)
-        for name in COST_FIELDS:
-            numbers[name] = float(np.mean(getattr(cost, name)))
-        numbers["kparameters"] = system.n_parameters_ / 1000
-    labels = asked.predict(rows)
+    asked, rows, truth = _asked(fold, est, fitted)
+    numbers = _counted(asked, rows)
+    wrong = asked.predict(rows) != truth
     numbers |= _times(asked, rows)
     numbers["train_s"] = seconds
-    return numbers, labels != truth
+    return numbers, wrong
+
+
+def _asked(fold: Folds, est: Any, fitted: Any) -> tuple[Any, Any, np.ndarray]:
+    """What is asked for the held rows of a fold, the rows as it takes them, and truth.
+
+    That is our own system without the steps before it, so that costs can be counted
+    and times are the system's; of other estimators, all of it.
+    """
+    steps, _, system = splitted(fitted)
+    if isinstance(system, BankClassifier):
+        rows, truth = fold.held_rows(est)
+        # these rows are arrays: a frame's columns are not asked for again
+        state = vars(system).items()
+        state = {name: v for name, v in state if name != "feature_names_in_"}
+        return system._with(state), rows, truth
+    rows, truth = fold.given_rows(est)
+    if not isinstance(system, KernelClassifier):
+        return fitted, rows, truth
+    return system, rows if steps is None else steps.transform(rows), truth
+
+
+def _counted(asked: Any, rows: Any) -> dict[str, float]:
+    """Mean costs of a row and size of the classifier, nan where nothing is counted."""
+    numbers = dict.fromkeys([*COST_FIELDS, "kparameters"], np.nan)
+    if isinstance(asked, KernelClassifier):
+        cost = asked.predict_with_cost(rows)[1]
+        for name in COST_FIELDS:
+            numbers[name] = float(np.mean(getattr(cost, name)))
+        numbers["kparameters"] = asked.n_parameters_ / 1000
+    return numbers
 
 
 def _times(est: Any, rows: Any) -> dict[str, float]:

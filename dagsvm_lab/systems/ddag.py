@@ -16,7 +16,7 @@ from ..machines import pair_index
 from .base import BankClassifier
 from .declared import Array, Seed
 from .sample import Sample
-from .stored import COUNTS, expect
+from .stored import WHOLE, expect
 
 
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
@@ -178,7 +178,7 @@ class DAGSVC(BankClassifier):
 
     def _check_saved(self) -> None:
         n = len(self.classes_)
-        expect("the list", self._list_, COUNTS, (n,), 0, n - 1)
+        expect("the list", self._list_, WHOLE, (n,), 0, n - 1)
         if len(np.unique(self._list_)) < n:
             raise ValueError("a class stands in the list twice")
 

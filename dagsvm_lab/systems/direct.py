@@ -26,11 +26,10 @@ from ..threads import one_thread
 from .classifier import KernelClassifier
 from .sample import Sample
 
-# Duals of at most so many rows, and rows x classes, are solved to the last digit, so
-# that
-# weights equal repetition; larger ones can take minutes to come to it.
+# Small duals are solved to the last digit, so that a weight of 2 is a row given twice;
+# larger ones can take minutes to come to it.
 EXACT_ROWS = 256
-EXACT_VARIABLES = 4096
+EXACT_VARIABLES = 4096  # rows x classes
 
 
 class DirectClassifier(KernelClassifier):

@@ -73,7 +73,7 @@ from .sparse import (
     matching_pursuit,
     multinomial,
 )
-from .stored import COUNTS, expect
+from .stored import WHOLE, expect
 
 FILTER_SIZES = (8, 16, 32, 64, 128, 256)  # support vectors of a filter
 FEWEST_ROWS = 60  # with fewer rows there is no filter: its bound would be a guess
@@ -322,7 +322,7 @@ class FilteredDAGSVC(BankClassifier):
         n = len(self.classes_)
         q = len(self.filter_support_)
         n_vectors = len(self.machines_.support)
-        expect("filter_support_", self.filter_support_, COUNTS, (q,), 0, n_vectors - 1)
+        expect("filter_support_", self.filter_support_, WHOLE, (q,), 0, n_vectors - 1)
         expect("filter_coef_", self.filter_coef_, "f", (n, q))
         expect("filter_intercept_", self.filter_intercept_, "f", (n,))
         if q:

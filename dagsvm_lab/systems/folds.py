@@ -98,9 +98,9 @@ class Folds:
         values = [system.C] if Cs == [None] else Cs
         for C in values:
             clone(system).set_params(C=C)._validate_params()
-        key, folds = self._folds(est)
+        folds = self._folds(est)[1]
         starts = [_starts(system, fold, gammas) for fold in folds]
-        grids = self._grids(est, key, starts, values)
+        grids = self._grids(est, starts, values)
         scores = np.zeros((len(gammas), len(values), len(folds)))
         for f, fold in enumerate(folds):
             for g, start in enumerate(starts[f]):
@@ -115,13 +115,13 @@ class Folds:
                     ]
         return scores
 
-    def _grids(self, est: Any, key: Any, starts: list, values: list) -> list:
+    def _grids(self, est: Any, starts: list, values: list) -> list[list[Grid]]:
         """The machines of every fold, gamma and C; those of an earlier system again."""
-        system = starts[0][0].draft
+        key, folds = self._folds(est)
         codes = tuple(of_fold[0].code.tobytes() for of_fold in starts)
-        key = (key, *_settings(system), codes)
+        key = (key, *_settings(starts[0][0].draft), codes)
         if key not in self.grids:
-            self.grids[key] = grids(starts, values, self._folds(est)[1], self._all(est))
+            self.grids[key] = grids(starts, values, folds, self._whole(est))
         return self.grids[key]
 
     def scores_alone(self, est: Any, scorer, Cs: list, gammas: list) -> np.ndarray:
@@ -219,12 +219,12 @@ class Folds:
         weight = None if weight is None else weight[fit]
         return Fold(fit, rows, labels, weight, held, truth, held_weight, given, steps)
 
-    def _all(self, est: Any) -> tuple[Any, np.ndarray] | None:
-        """All rows and labels, if the folds' rows are some of them as they are."""
+    def _whole(self, est: Any) -> Rows | None:
+        """All rows, if the folds' rows are some of them as they are."""
         if splitted(est)[0] is not None or self.rows.sample_weight is not None:
             return None
-        X = self.rows.X
-        return X if issparse(X) else np.asarray(X, float), self.rows.y
+        X = self.rows.X if issparse(self.rows.X) else np.asarray(self.rows.X, float)
+        return Rows(X, self.rows.y, None)
 
     def _weights(self, prefix: str, fit: np.ndarray) -> dict[str, np.ndarray]:
         weight = self.rows.sample_weight

@@ -15,9 +15,10 @@ from ..rows import prepared
 from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
 from .sample import Sample
+from .splits import Rows
 
-ONE_PRODUCT = 1 << 17  # coefficients of machines that are asked by one dense product;
-# Vowel: never 1.1
+# Coefficients of machines that one dense product asks; Vowel: seconds without it 1.1
+ONE_PRODUCT = 1 << 17
 
 
 @dataclass
@@ -134,19 +135,19 @@ def grids(
     starts: list[list[Start]],
     Cs: list,
     folds: list[Fold],
-    whole: tuple[Any, np.ndarray] | None,
+    whole: Rows | None,
 ) -> list[list[Grid]]:
     """The machines of every fold (`starts`: folds x gammas) for every gamma and C.
 
     Small ones share kernel values and steps: those of all gammas, and those of all
-    folds if `whole` gives the rows and labels of which the folds' rows are some.
+    folds if `whole` gives the rows of which the folds' rows are some.
     """
     path = sorted(set(Cs))
     options = [one.draft._training_options(one.sample, one.code) for one in starts[0]]
     small = _longest(starts[0][0]) <= SHORT_ROWS and not any(options)
     if len(starts) == 1:
         banks = [_banks_of_one(starts[0], options, path, small)]
-    elif small and whole is not None and _alike(starts, whole[1], folds):
+    elif small and whole is not None and _alike(starts, whole.y, folds):
         banks = _banks_of_folds(starts[0], path, folds, whole)
     else:
         pairs = zip(starts, folds, strict=True)
@@ -182,21 +183,19 @@ def _banks_of_one(
 
 
 def _banks_of_folds(
-    starts: list[Start], path: list, folds: list[Fold], whole: tuple[Any, np.ndarray]
+    starts: list[Start], path: list, folds: list[Fold], whole: Rows
 ) -> list[list[list[Bank]]]:
     """Banks of every fold, kernel and C, trained together as sets of the whole rows."""
     start = starts[0]
     kernels = [one.sample.kernel for one in starts]
-    X, y = whole
-    sets = np.array([np.isin(np.arange(len(y)), fold.fit) for fold in folds])
-    codes = np.unique(y, return_inverse=True)[1]
-    sample = Sample(X, codes, start.sample.kernel, None, None)
+    codes = np.unique(whole.y, return_inverse=True)[1]
+    sample = Sample(whole.X, codes, start.sample.kernel, None, None)
+    places = np.arange(len(codes))
+    sets = np.array([np.isin(places, fold.fit) for fold in folds])  # (folds, rows)
+    # the banks of each C for the first kernel's folds, then for the next kernel's
     trained = start.draft._train_grid(sample, start.code, kernels, path, sets=sets)
-    banks = []
-    for f, inside in enumerate(sets):
-        of_fold = trained[f :: len(sets)]  # (kernels, values of C)
-        banks.append([[_among(bank, inside) for bank in own] for own in of_fold])
-    return banks
+    n = len(sets)
+    return [_among(trained[f::n], inside) for f, inside in enumerate(sets)]
 
 
 def _alike(starts: list[list[Start]], y: np.ndarray, folds: list[Fold]) -> bool:
@@ -221,15 +220,19 @@ def _alike(starts: list[list[Start]], y: np.ndarray, folds: list[Fold]) -> bool:
     return True
 
 
-def _among(bank: Bank, inside: np.ndarray) -> Bank:
-    """A bank that counts its support vectors among these rows alone."""
-    n = int(inside.sum())
-    return replace(
-        bank,
-        support=np.cumsum(inside)[bank.support] - 1,
-        n_rows=n,
-        n_inputs=n if bank.vectors is None else bank.n_inputs,
-    )
+def _among(banks: list[list[Bank]], inside: np.ndarray) -> list[list[Bank]]:
+    """Banks (kernels, values of C) that count support vectors among these rows alone.
+
+    `inside` (rows,) says which of the whole rows they are.
+    """
+    place = np.cumsum(inside) - 1  # of each of the whole rows, among these
+    n = len(place[inside])
+
+    def among(bank: Bank) -> Bank:
+        inputs = n if bank.vectors is None else bank.n_inputs
+        return replace(bank, support=place[bank.support], n_rows=n, n_inputs=inputs)
+
+    return [[among(bank) for bank in of_kernel] for of_kernel in banks]
 
 
 def outputs_together(

@@ -31,7 +31,7 @@ from ..machines import STATS, Bank, rest_code
 DRAWN_ROWS = 600  # among which matching pursuit looks; 1,000 chooses no better
 DRAWN_VECTORS = 300  # support vectors among which it chooses
 RIDGE = 1e-3  # per row; 1e-4 costs USPS and Letter a quarter more evaluations
-STEPS = 60  # of L-BFGS, at most
+LBFGS_STEPS = 60  # at most, in Eq. 2
 KERNEL_RANGE = 1e100  # filters are not tried on kernel values above, or below 1 over it
 
 
@@ -119,7 +119,7 @@ def multinomial(
     first = np.zeros(shape)
     first[: len(start) - 1] = start[:-1]
     first[-1] = start[-1]
-    options = {"maxiter": STEPS}
+    options = {"maxiter": LBFGS_STEPS}
     found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options=options)
     return found.x.reshape(shape)
 

@@ -25,7 +25,7 @@ HEADERS = {
 }
 DEFLATE = 1100  # times its size is the most that a deflated file holds, and some names
 BANK = "bank_"  # what the names of the bank's arrays begin with
-COUNTS = "iu"  # kinds of a NumPy array: whole numbers
+WHOLE = "iu"  # kinds of NumPy arrays that hold whole numbers
 TINY = np.nextafter(0.0, 1.0)
 GONE = {
     "ConformalDAGSVC": "which version 3.0 no longer has: fit a FilteredDAGSVC instead"
@@ -177,15 +177,15 @@ def check_bank(bank: Bank, n_classes: int) -> None:
     """Raise a ValueError if these arrays cannot be those of trained machines."""
     m = max(len(bank.code), 1)
     n = len(bank.support)
-    expect("code", bank.code, COUNTS, (m, n_classes), -1, 1)
-    expect("n_inputs", bank.n_inputs, COUNTS, (), 1)
-    expect("n_rows", bank.n_rows, COUNTS, (), max(n, 2))
-    expect("support", bank.support, COUNTS, (n,), 0, bank.n_rows - 1)
+    expect("code", bank.code, WHOLE, (m, n_classes), -1, 1)
+    expect("n_inputs", bank.n_inputs, WHOLE, (), 1)
+    expect("n_rows", bank.n_rows, WHOLE, (), max(n, 2))
+    expect("support", bank.support, WHOLE, (n,), 0, bank.n_rows - 1)
     if not (np.diff(bank.support) > 0).all():
         raise ValueError("support is not sorted")
-    expect("support_class", bank.support_class, COUNTS, (n,), 0, n_classes - 1)
+    expect("support_class", bank.support_class, WHOLE, (n,), 0, n_classes - 1)
     for name in STATS:
-        kinds = {"n_iter": COUNTS, "converged": "b"}.get(name, "f")
+        kinds = {"n_iter": WHOLE, "converged": "b"}.get(name, "f")
         expect(name, getattr(bank, name), kinds, (m,))
     # C is not asked to be finite: a hard margin's is not
     expect("C", np.minimum(bank.C, np.finfo(float).max), "f", (m,), 0)
@@ -193,7 +193,7 @@ def check_bank(bank: Bank, n_classes: int) -> None:
         raise ValueError(f"there are {len(bank.kernels)} kernels for {m} machines")
     for kernel in [bank.kernel, *(bank.kernels or [])]:
         expect("gamma", kernel.gamma, "f", (), 0)
-        expect("degree", kernel.degree, COUNTS, (), 0)
+        expect("degree", kernel.degree, WHOLE, (), 0)
         expect("coef0", kernel.coef0, "f", ())
         if kernel.widths:
             expect("widths", kernel.widths, "f", (bank.n_inputs,), TINY)
@@ -225,7 +225,7 @@ def check_tree(nodes: np.ndarray, possible: np.ndarray, n_machines: int) -> None
     marks the classes that a node may still answer.
     """
     n_nodes, n_classes = possible.shape
-    expect("nodes", nodes, COUNTS, (4, max(n_nodes, 1)), -1)
+    expect("nodes", nodes, WHOLE, (4, max(n_nodes, 1)), -1)
     expect("possible", possible, "b", (n_nodes, n_classes))
     machine, left, right, label = nodes
     leaf = machine < 0

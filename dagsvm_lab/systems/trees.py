@@ -423,16 +423,19 @@ def class_distances(sample: Sample, kind: str) -> np.ndarray:
             "distance='mahalanobis' needs inputs, not a precomputed kernel"
         )
     starts = np.flatnonzero(np.diff(sample.codes[rows])) + 1
-    means, spreads = [], []
+    means = []
+    spreads = []  # each class's covariance (inputs, inputs)
     for own in np.split(rows, starts):
-        X, weight = sample.X[own], sample.row_weight[own]
+        X = sample.X[own]
+        weight = sample.row_weight[own]
         means.append(np.average(X, axis=0, weights=weight))
         spreads.append(np.atleast_2d(np.cov(X.T, bias=True, aweights=weight)))
     n_inputs = sample.X.shape[1]
     scale = np.mean([np.trace(S) for S in spreads]) / n_inputs
+    # so that a class of fewer rows than inputs has an inverse
     ridge = 1e-6 * max(scale, 1e-12) * np.eye(n_inputs)
     inverse = np.array([np.linalg.inv(S + ridge) for S in spreads])
-    mean = np.array(means)
+    mean = np.array(means)  # (classes, inputs)
     apart = mean[:, None] - mean  # (classes, classes, inputs)
     own_distance = np.einsum("abi,aij,abj->ab", apart, inverse, apart)
     return np.sqrt(np.maximum(own_distance, own_distance.T))

@@ -266,7 +266,8 @@ def test_a_page_sends_little(built):
 @pytest.mark.parametrize("explorer", ["walk", "plane", "bound"])
 def test_interactive_figures_work_from_disk(browser, built, explorer):
     browser.get((built / "00_tour.html").as_uri())
-    wait(browser, f"document.querySelector('#{explorer}').childElementCount > 1")
+    drawn = f"document.querySelector('#{explorer}').childElementCount > 1"
+    assert wait(browser, drawn), f"{explorer} stays empty"
 
 
 def test_the_download_button_gives_the_notebook(built):
