@@ -33,6 +33,8 @@ from scipy.sparse import csr_matrix, diags_array, issparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
+from .threads import one_openmp_thread
+
 FAR = {  # a Gaussian's exponent below it stands for a kernel value of 0
     np.dtype(np.float32): -1e30,
     np.dtype(np.float64): -1e280,
@@ -390,7 +392,8 @@ class Laplacian(Kernel):
 
     def pairs(self, A, B) -> np.ndarray:
         if issparse(A):
-            exponents = manhattan_distances(_short_indices(A), _short_indices(B))
+            with one_openmp_thread():
+                exponents = manhattan_distances(_short_indices(A), _short_indices(B))
         else:
             exponents = cdist(A, B, "cityblock")
         exponents *= -self.gamma

@@ -1,4 +1,4 @@
-"""BLAS at one thread, for a while, for all threads of the process."""
+"""One thread for BLAS, and for loops of scikit-learn, for a while."""
 
 import os
 import sys
@@ -61,6 +61,25 @@ def _set(numbers: list[tuple]) -> None:
         release(force=True)
         library.set_num_threads(number)
         release(force=True)
+
+
+@contextmanager
+def one_openmp_thread() -> Iterator[None]:
+    """Keep scikit-learn's own loops to one thread, for the thread that is inside.
+
+    Many short calls would otherwise wait for each other's threads: on a busy machine
+    distances of 100 sparse rows then take 20 ms instead of 2.
+    """
+    with _openmp().limit(limits=1):
+        yield
+
+
+@cache
+def _openmp():
+    """The OpenMP libraries that are loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="openmp")
 
 
 @cache

@@ -128,6 +128,7 @@ def test_types_see_through_the_table(monkeypatch):
     assert {name: seen.get(name) for name in given} == given
 
 
+@pytest.mark.slow
 def test_completion_in_jupyterlab():
     """What the kernel completes, JupyterLab offers: names, parameters, methods."""
     from jupyter_client.manager import start_new_kernel

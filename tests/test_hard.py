@@ -287,6 +287,7 @@ def error_without(modules: set[str], code: str) -> str:
     return run.stderr if run.returncode else ""
 
 
+@pytest.mark.slow
 def test_linear_kernels_are_trained_without_cvxopt():
     assert error_without({"cvxopt"}, FITS) == ""
 

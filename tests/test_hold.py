@@ -140,6 +140,7 @@ def saved(tmp_path_factory, unmet_digits):
     return path.read_bytes(), est.decision_function(T[:20])
 
 
+@pytest.mark.slow
 def test_damaged_models_are_refused_or_right(saved, unmet_digits, tmp_path):
     good, scores = saved
     T, rng, path = (
@@ -165,6 +166,7 @@ def test_damaged_models_are_refused_or_right(saved, unmet_digits, tmp_path):
     assert limited(refused, range(2000)) > 1600
 
 
+@pytest.mark.slow
 def test_limits_end_what_passes_them():
     for large in (
         lambda _: len(bytes(250_000_000)),

@@ -133,7 +133,8 @@ def test_a_block_has_the_same_bits_whatever_rows_are_in_it(scaled_digits):
 def test_tuned_as_by_grid_search(scaled_digits, thin):
     X, y = scaled_digits
     X, y = X[:200], y[:200]
-    X = csr_matrix(X) if thin else X
+    if thin:  # the time of sparse rows grows with the inputs
+        X, y = csr_matrix(X[:100, ::3]), y[:100]
     grid = {"C": [1.0, 10.0], "gamma": [0.003, 0.03, 0.3]}
     folds = StratifiedKFold(3)
     est = lab.DAGSVC(kernel="laplacian")

@@ -361,6 +361,7 @@ def test_plain_papermill_is_refused_what_the_notebook_does_not_know(
     assert not (tmp_path / "01_good").exists()
 
 
+@pytest.mark.slow
 def test_outside_a_checkout_only_what_was_named_is_written(tmp_path):
     """The wheel, in a stranger's project: a sentence, and no file touched."""
     stranger = tmp_path / "theirs"

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from dagsvm_lab.files import project_root
-from dagsvm_lab.threads import one_thread
+from dagsvm_lab.threads import one_openmp_thread, one_thread
 
 # Fits and asks every estimator with a kernel that looks how many threads BLAS has.
 LOOKING = """
@@ -81,6 +81,14 @@ def blas_threads():
         library.num_threads
         for library in ThreadpoolController().select(user_api="blas").lib_controllers
     }
+
+
+def test_loops_of_scikit_learn_have_one_thread_inside():
+    loops = ThreadpoolController().select(user_api="openmp").lib_controllers
+    with threadpool_limits(2, user_api="openmp"):
+        with one_openmp_thread():
+            assert {library.num_threads for library in loops} <= {1}
+        assert {library.num_threads for library in loops} <= {2}
 
 
 def test_blas_is_limited_for_all_threads_until_the_last_one_leaves():
