@@ -30,10 +30,11 @@ def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dic
     -------
     dict
         `classes`; `rows`, as the page shows them (`shown`, where that is not X itself);
-        `systems` with their steps: classes of the two sides, output, classes struck
-        off, kernel values so far, a filter being the first step; and `ranges` of every
-        machine that some row meets: the middle 90 % of its outputs on every class of
-        the training rows.
+        `systems` with their steps: classes of the two sides, output, classes
+        eliminated, kernel values so far; a filter is the first step, with how far each
+        class is behind the best and the bound beyond which one is rejected; and
+        `ranges` of every machine that some row meets: the middle 90 % of its outputs
+        on every class of the training rows.
     """
     classes = next(iter(systems.values())).classes_
     codes = np.searchsorted(classes, np.asarray(y_train))
@@ -91,11 +92,18 @@ def _follow(est, x: np.ndarray) -> dict:
     seen: set[int] = set()  # support vectors met
     start = None
     if getattr(est, "filter_", None) is not None:
-        left = leads(est.filter_.decision(x[None])) <= est.bound_
+        lead = leads(est.filter_.decision(x[None]))
+        left = lead <= est.bound_
         start = graph.entries(left)
         seen.update(est.filter_support_.tolist())
-        struck = np.flatnonzero(~left[0]).tolist()
-        steps.append({"machine": "filter", "struck": struck, "kernel": len(seen)})
+        first = {
+            "machine": "filter",
+            "lead": lead[0].round(3).tolist(),
+            "bound": round(min(float(est.bound_), 1e9), 3),
+            "struck": np.flatnonzero(~left[0]).tolist(),
+            "kernel": len(seen),
+        }
+        steps.append(first)
     for machine, struck in _met(graph, f, start):
         seen.update(bank.coef[machine].indices.tolist())
         value = round(float(f[machine]), 4)
@@ -105,7 +113,7 @@ def _follow(est, x: np.ndarray) -> dict:
 
 
 def _met(graph, f: np.ndarray, start) -> list[tuple[int, list[int]]]:
-    """The machines that a row of outputs f meets, and the classes each strikes off."""
+    """The machines that a row of outputs f meets, and what each eliminates."""
     if not isinstance(graph, DecisionGraph):
         return [(machine, []) for machine in range(len(f))]
     met = []
@@ -203,9 +211,7 @@ def interactive(kind: str, data: object, height: int = 640) -> None:
     from IPython.display import HTML, display
 
     if QUIET in os.environ:
-        print(
-            f"{kind}: run this cell in JupyterLab, or open the page of things to touch"
-        )
+        print(f"{kind}: run this cell in JupyterLab, or see the reader's edition")
         return
     folder = project_root() / "notebooks" / "site" / "_static"
     texts = {

@@ -22,6 +22,7 @@ from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.plots import touch
 from dagsvm_lab.report.record import QUIET
 from dagsvm_lab.report.verdicts import binomial_interval
+from dagsvm_lab.systems.sparse import leads
 
 pytestmark = pytest.mark.slow
 CHAPTERS = [p.stem for p in sorted((project_root() / "notebooks").glob("*.ipynb"))]
@@ -355,16 +356,23 @@ def test_claims_are_filtered(server, browser):
         assert {row[name] for row in shown} == {value}
 
 
+def shown_sample(browser, box):
+    """Which sample a walk shows: each opens on one from which something is learnt."""
+    said = browser.execute_script(f"return document.querySelector('{box}').textContent")
+    return int(re.search(r"Sample (\d+) of", said)[1]) - 1
+
+
 def test_the_walk_shows_the_packages_numbers(server, browser, built):
     sets = recorded("walk")
     browser.get(f"{server}/00_tour.html")
     wait(browser, "document.querySelector('#walk [data-key=end]') !== null")
     rows = sets["digits"]["systems"]["DDAG"]["rows"]
-    for row in rows[:10]:
+    for _ in rows:
         browser.execute_script("document.querySelector('#walk [data-key=end]').click()")
         text = browser.execute_script(
             "return document.querySelector('#walk [data-system=DDAG]').textContent"
         )
+        row = rows[shown_sample(browser, "#walk")]
         assert f"Answer: {row['answer']}." in text
         assert f"Kernel values so far: {row['steps'][-1]['kernel']}." in text
         assert f"Value {row['steps'][-1]['f']:.3f}" in text
@@ -389,11 +397,13 @@ def test_the_plane_answers_as_its_machines_do_and_to_keys(server, browser, built
             )
             assert browser.execute_script(ask) == label, (name, x, y)
     before = browser.execute_script(
-        "return document.querySelector('#plane p').textContent"
+        "return document.querySelector('#plane .told').textContent"
     )
     browser.find_element("css selector", "#plane canvas").send_keys(Keys.ARROW_RIGHT)
     assert (
-        browser.execute_script("return document.querySelector('#plane p').textContent")
+        browser.execute_script(
+            "return document.querySelector('#plane .told').textContent"
+        )
         != before
     )
 
@@ -464,8 +474,9 @@ def test_the_walk_in_a_notebook_shows_what_the_estimators_say(server, browser, f
     into_frame(browser, server, "walk")
     from selenium.webdriver.common.keys import Keys
 
-    for k in range(len(rows)):
+    for _ in rows:
         browser.find_element("css selector", "[data-key=end]").send_keys(Keys.ENTER)
+        k = shown_sample(browser, "#here")
         for name in ("DDAG", "filtered DAG"):
             label, cost = systems[name].predict_with_cost(rows[[k]])
             text = browser.execute_script(
@@ -473,9 +484,73 @@ def test_the_walk_in_a_notebook_shows_what_the_estimators_say(server, browser, f
             )
             assert f"Answer: {label[0]}." in text
             assert f"Kernel values so far: {cost.kernel_evaluations[0]}." in text
-            assert f"{cost.binary_decisions[0]} of 15 machines" in text
+            first_stage = name == "filtered DAG"  # counted as a decision
+            machines = cost.binary_decisions[0] - first_stage
+            assert f"{machines} of 15 machines" in text
+            assert ("the filter and" in text) == first_stage
         browser.find_element("css selector", "[data-key=next-row]").click()
     browser.switch_to.default_content()
+
+
+def test_the_walk_shows_the_filter_and_its_threshold(server, browser, frames):
+    systems, rows = frames
+    est = systems["filtered DAG"]
+    into_frame(browser, server, "walk")
+    for _ in rows:
+        k = shown_sample(browser, "#here")
+        own = "document.querySelector('[data-system=\"filtered DAG\"]')"
+        text = browser.execute_script(f"return {own}.textContent")
+        lead = leads(est.filter_.decision(rows[[k]]))[0]
+        out = est.classes_[lead > est.bound_]
+        rejected = " ".join(map(str, out))
+        assert (f"rejects {rejected}." if len(out) else "rejects no class") in text
+        assert f"threshold {est.bound_:.2f}" in text
+        bars = browser.execute_script(
+            f"return [...{own}.querySelectorAll('rect')]"
+            ".map(r => +r.getAttribute('width'))"
+        )
+        assert len(bars) == 6
+        assert np.argsort(bars, kind="stable").tolist() == np.argsort(lead).tolist()
+        browser.find_element("css selector", "[data-key=next-row]").click()
+    browser.switch_to.default_content()
+
+
+@pytest.mark.parametrize("kind", ["walk", "plane", "bound"])
+def test_each_interactive_figure_says_what_to_try(server, browser, frames, kind):
+    into_frame(browser, server, kind)
+    said = browser.execute_script(
+        "return document.querySelector('#here .hint').textContent"
+    )
+    assert said.startswith("Try: ")
+    browser.switch_to.default_content()
+
+
+def test_the_plane_opens_where_systems_disagree(server, browser, frames):
+    into_frame(browser, server, "plane")
+    answers = browser.execute_script(
+        "return [...document.querySelectorAll('tr[data-system]')]"
+        ".map(r => r.children[1].textContent)"
+    )
+    assert len(set(answers)) > 1
+    browser.switch_to.default_content()
+
+
+@pytest.mark.parametrize("explorer", ["walk", "bound"])
+def test_letters_of_interactive_figures_are_read_on_a_phone(server, browser, explorer):
+    resize(browser, 390, 844)
+    browser.get(f"{server}/00_tour.html")
+    wait(browser, f"document.querySelector('#{explorer} svg text') !== null")
+    sizes = browser.execute_script(
+        f"return [...document.querySelectorAll('#{explorer} svg text')]"
+        ".map(t => t.getBoundingClientRect().height)"
+    )
+    assert min(sizes) >= 10, "pixels"
+    wide = browser.execute_script(
+        f"const box = document.querySelector('#{explorer}');"
+        "return box.scrollWidth - box.clientWidth"
+    )
+    assert wide <= 0, "nothing is cut off"
+    resize(browser, 1440)
 
 
 def test_the_plane_in_a_notebook_answers_as_the_estimators_do(server, browser, frames):
@@ -502,7 +577,7 @@ def test_the_plane_in_a_notebook_answers_as_the_estimators_do(server, browser, f
         "alpha.value = .05; alpha.dispatchEvent(new Event('input'))"
     )
     assert "At α = 0.05" in browser.execute_script(
-        "return document.querySelector('#here p').textContent"
+        "return document.querySelector('#here .told').textContent"
     )
     browser.switch_to.default_content()
 

@@ -37,43 +37,49 @@ function binomial(k, n, delta) {
 const conformal = (n, alpha) => (alpha * (n + 1) >= 1 ? alpha : 1);
 
 const SLIDERS = [
-  ["m", "training rows m", 2, 9, 0.1, 4.2, (v) => Math.round(10 ** v)],
+  ["m", "training samples m", 2, 9, 0.1, 4.2, (v) => Math.round(10 ** v)],
   ["N", "classes N", 2, 30, 1, 10, (v) => +v],
   ["gamma", "margin γ of every node", -2, 0, 0.02, 0, (v) => +(10 ** v).toFixed(3)],
   ["delta", "δ", -4, -1, 0.1, -1.3, (v) => +(10 ** v).toFixed(4)],
-  ["n", "held-out rows n", 1, 5, 0.1, 3.3, (v) => Math.round(10 ** v)],
+  ["n", "held-out samples n", 1, 5, 0.1, 3.3, (v) => Math.round(10 ** v)],
   ["wrong", "share wrong on them", 0, 0.3, 0.005, 0.03, (v) => +v],
   ["alpha", "conformal α", 0.005, 0.2, 0.005, 0.02, (v) => +v],
 ];
+const TEXT = { "font-size": 13, fill: "currentColor" };
 
 function bound(box) {
   const at = {}, inputs = SLIDERS.map(([name, text, low, high, step, value, read]) => {
     const shown = make("output"), slider = make("input", { type: "range", min: low, max: high, step, value, name, oninput: () => { at[name] = read(slider.value); shown.textContent = at[name].toLocaleString("en"); draw(); } });
     at[name] = read(value); shown.textContent = at[name].toLocaleString("en");
-    return make("label", {}, `${text} `, slider, " ", shown);
+    return make("label", {}, make("span", {}, text), slider, shown);
   });
-  const picture = svg("svg", { viewBox: "-30 0 670 190", width: 670, height: 190, role: "img", "aria-label": "the four bounds on a logarithmic axis" });
-  box.replaceChildren(make("div", {}, ...inputs), picture);
+  const hint = make("p", { class: "hint" }, "Try: the margins stand at their largest; how many training samples does Theorem 1 need before it says anything, that is, before it falls below 1?");
+  const picture = svg("svg", { role: "img", "aria-label": "the four bounds on a logarithmic axis" });
+  box.replaceChildren(hint, make("div", { class: "sliders" }, ...inputs), picture);
 
   function draw() {
     const K = (at.N * (at.N - 1)) / 2, R = 1, k = Math.round(at.wrong * at.n);
     const bounds = [["Theorem 1", theorem(K, at.gamma, R, at.m, at.delta)], ["Theorem 2, one class", theorem(at.N - 1, at.gamma, R, at.m, at.delta)],
-      [`held out: ${k} of ${at.n} wrong`, binomial(k, at.n, at.delta)], ["conformal: true class struck off", conformal(at.n, at.alpha)]];
-    const x = (v) => 200 + (420 * (Math.log10(Math.min(Math.max(v, 1e-4), 1e8)) + 4)) / 12;
+      [`held out: ${k} of ${at.n} wrong`, binomial(k, at.n, at.delta)], ["conformal: true class rejected", conformal(at.n, at.alpha)]];
+    // as wide as its box, so that letters keep their size; names stand above their dots
+    const wide = Math.max(280, Math.min(640, (box.clientWidth || 670) - 28)), tall = 46 * bounds.length + 34, foot = tall - 24;
+    for (const [name, value] of Object.entries({ viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall })) picture.setAttribute(name, value);
+    const x = (v) => 16 + ((wide - 32) * (Math.log10(Math.min(Math.max(v, 1e-4), 1e8)) + 4)) / 12;
     picture.replaceChildren();
     for (let d = -4; d <= 8; d += 2) {
-      picture.append(svg("line", { x1: x(10 ** d), x2: x(10 ** d), y1: 10, y2: 165, stroke: "#ccc" }));
-      picture.append(svg("text", { x: x(10 ** d), y: 182, "text-anchor": "middle", "font-size": 12, fill: "#333" }, d === 0 ? "1" : `1e${d}`));
+      picture.append(svg("line", { x1: x(10 ** d), x2: x(10 ** d), y1: 4, y2: foot, stroke: "currentColor", opacity: 0.2 }));
+      picture.append(svg("text", { ...TEXT, x: x(10 ** d), y: tall - 6, "text-anchor": "middle" }, d === 0 ? "1" : `1e${d}`));
     }
-    picture.append(svg("line", { x1: x(1), x2: x(1), y1: 10, y2: 165, stroke: "#6b2500", "stroke-dasharray": "4 3" }));
+    picture.append(svg("line", { x1: x(1), x2: x(1), y1: 4, y2: foot, stroke: "currentColor", "stroke-dasharray": "4 3" }));
     bounds.forEach(([name, value], row) => {
-      const y = 32 + 36 * row, says = value < 1;
-      picture.append(svg("text", { x: 190, y: y + 4, "text-anchor": "end", "font-size": 13, fill: "#222" }, name));
-      picture.append(svg("circle", { cx: x(value), cy: y, r: 6, fill: says ? "#0072b2" : "#d55e00" }));
-      picture.append(svg("text", { x: Math.min(x(value) + 10, 560), y: y + 4, "font-size": 13, fill: "#222", "data-bound": name, "data-value": value }, value.toPrecision(3) + (says ? "" : " (says nothing)")));
+      const y = 40 + 46 * row, says = value < 1, back = x(value) > wide - 170;
+      picture.append(svg("text", { ...TEXT, x: 4, y: y - 20, "font-weight": "bold" }, name));
+      picture.append(svg("circle", { cx: x(value), cy: y, r: 6, fill: says ? "#3b8fd6" : "#d55e00" }));
+      picture.append(svg("text", { ...TEXT, x: x(value) + (back ? -11 : 11), y: y + 4, "text-anchor": back ? "end" : "start", "data-bound": name, "data-value": value }, value.toPrecision(3) + (says ? "" : " (says nothing)")));
     });
   }
   box.dagsvm = { theorem, binomial, conformal };
+  window.addEventListener("resize", draw);
   draw();
 }
 Object.assign(dagsvm, { theorem, binomial, conformal, bound });

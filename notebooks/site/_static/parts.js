@@ -1,4 +1,4 @@
-// Small helpers that the things to touch share.
+// Small helpers that the interactive figures share.
 "use strict";
 window.dagsvm = (() => {
 const INK = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b5a800", "#777777", "#5d3a9b", "#994f00"];

@@ -75,11 +75,13 @@ function plane(box, given) {
   const [left, right, low, high] = [Math.min(...xs) - 0.4, Math.max(...xs) + 0.4, Math.min(...ys) - 0.4, Math.max(...ys) + 0.4];
   const state = { system: "DDAG", order: model.classes.map((_, k) => k), x: (left + right) / 2, y: (low + high) / 2 };
   const canvas = make("canvas", { width: SIDE, height: SIDE, tabindex: 0, role: "img", "aria-label": "the plane; arrow keys move the point" });
-  const told = make("div", { "aria-live": "polite" });
+  const told = make("div", { class: "told", "aria-live": "polite" });
   const systems = ["Max Wins", "DDAG", ...Object.keys(model.graphs).filter((name) => name !== "DDAG"), ...Object.keys(model.filters)];
   const choose = menu("system", systems.map((s) => [s, s]), (value) => { state.system = value; paint(); });
   choose.select.value = state.system;
   const order = make("output");
+  const moved = make("output");
+  const hint = make("p", { class: "hint" }, "Try: press “another list”, then put the circle on a border, with a click or the arrow keys. Which machines are asked changes everywhere; the answer changes near borders, if at all.");
   const alpha = make("input", { type: "range", min: 0.0025, max: 0.1, step: 0.0025, value: 0.01, oninput: () => { [state.system] = named; choose.select.value = state.system; paint(); } });
   const level = make("output");
   const sets = (found, x, y) => (named.includes(state.system) ? uncertain(model, state.system, +alpha.value, found, x, y) : [found.label]);
@@ -87,14 +89,40 @@ function plane(box, given) {
   const buttons = [["natural list", () => state.order.sort((a, b) => a - b)],
     ["reverse half", () => { state.order = [...state.order.slice(n / 2), ...state.order.slice(0, n / 2)]; }],
     ["another list", () => { for (let k = n - 1; k > 0; k--) { const o = Math.floor(Math.random() * (k + 1)); [state.order[k], state.order[o]] = [state.order[o], state.order[k]]; } }]];
-  box.replaceChildren(
-    make("div", {}, choose.label, ...buttons.map(([text, act]) => make("button", { type: "button", onclick: shuffle(act) }, text)), " list: ", order, " ", ...(named.length ? [make("label", {}, "α ", alpha, " ", level)] : [])),
+  box.replaceChildren(hint,
+    make("div", {}, choose.label, ...buttons.map(([text, act]) => make("button", { type: "button", onclick: shuffle(act) }, text)), " list: ", order, moved, " ", ...(named.length ? [make("label", {}, "α of the filtered DAG's sets ", alpha, " ", level)] : [])),
     make("div", { class: "side" }, canvas, told));
   const paper = canvas.getContext("2d");
   const sx = (x) => (SIDE * (x - left)) / (right - left), sy = (y) => SIDE * (1 - (y - low) / (high - low));
   let regions = null;
 
+  const natural = model.classes.map((_, k) => k);
+
+  // where the circle starts: where systems or lists disagree, as near to the middle as can be
+  function open() {
+    const lists = [state.order, [...natural].reverse(), [...natural.slice(n / 2), ...natural.slice(0, n / 2)]];
+    let best = [1, 0];
+    for (let r = 1; r < 40; r++) for (let c = 1; c < 40; c++) {
+      const [x, y] = [left + (c * (right - left)) / 40, low + (r * (high - low)) / 40];
+      const labels = new Set(systems.filter((s) => s !== "DDAG").map((s) => answer(model, s, natural, x, y).label));
+      lists.forEach((list) => labels.add(answer(model, "DDAG", list, x, y).label));
+      const far = Math.hypot(c - 20, r - 20);
+      if (labels.size > best[0] || (labels.size === best[0] && labels.size > 1 && far < best[1])) { best = [labels.size, far]; [state.x, state.y] = [x, y]; }
+    }
+  }
+
+  // the share of the plane that this list answers otherwise than the natural one
+  function share() {
+    let other = 0;
+    for (let r = 0; r < 55; r++) for (let c = 0; c < 55; c++) {
+      const [x, y] = [left + ((c + 0.5) * (right - left)) / 55, high - ((r + 0.5) * (high - low)) / 55];
+      other += answer(model, "DDAG", state.order, x, y).label !== answer(model, "DDAG", natural, x, y).label;
+    }
+    return (100 * other) / 55 ** 2;
+  }
+
   function paint() {
+    moved.textContent = state.order.every((c, k) => c === k) ? "" : ` (another answer than by the natural list on ${share().toFixed(1)} % of this square)`;
     level.textContent = alpha.value;
     order.textContent = state.order.map((c) => model.classes[c]).join(" ");
     regions = document.createElement("canvas");
@@ -149,8 +177,9 @@ function plane(box, given) {
     state.y = Math.min(high, Math.max(low, state.y + (by[1] * (high - low)) / 60));
     draw();
   });
-  const plain = (system, x, y) => answer(model, system, model.classes.map((_, k) => k), x, y);
+  const plain = (system, x, y) => answer(model, system, natural, x, y);
   box.dagsvm = { answer: plain, uncertain: (system, level, x, y) => uncertain(model, system, level, plain(system, x, y), x, y) };
+  open();
   paint();
 }
 Object.assign(dagsvm, { output, pair, answer, uncertain, plane });
