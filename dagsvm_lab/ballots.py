@@ -1,4 +1,4 @@
-"""The flat graph: every machine of a coding matrix is asked; votes or margins decide."""
+"""The flat graph: all machines of a coding matrix asked; votes or margins decide."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ class Ballot(Graph):
         return label
 
     def _certain_closer(self, outputs: tuple | None) -> int | None:
-        """As `_certain`, of outputs in float64 and their bounds, where there are any."""
+        """As `_certain`, of outputs in float64 and their bounds, if there are any."""
         if outputs is None:
             return None
         f, slack = outputs

@@ -12,6 +12,7 @@ Machines are asked through an evaluator (evaluate.py), which computes only what 
 rows' ways need.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import RLock
@@ -56,7 +57,7 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
     )
 
 
-class Graph:
+class Graph(ABC):
     """Which machines are asked, and what their answers mean.
 
     A new kind of graph says `trace`, `walk`, `n_machines` and `machines_used`. An
@@ -68,17 +69,17 @@ class Graph:
     asks_all = False  # whether every row meets all machines
     expected_steps = 1  # machines that a row is expected to meet
 
+    @abstractmethod
     def trace(self, asked, start=None, scored: bool = True) -> tuple:
         """Labels, paths and scores (None if not `scored`) of an evaluator's rows."""
-        raise NotImplementedError
 
     def answer(self, asked, start=None) -> np.ndarray:
         """Labels alone."""
         return self.trace(asked, start)[0]
 
+    @abstractmethod
     def walk(self, walker: Walker, start: int = 0) -> int:
         """The label of one row; raises `NeedsBlocks` where blocks must decide."""
-        raise NotImplementedError
 
     def run(self, f: np.ndarray) -> tuple[np.ndarray, sparse.csr_matrix, np.ndarray]:
         """Labels, paths and scores of rows whose machine outputs are `f`."""

@@ -23,6 +23,7 @@ With z = sqrt(2 gamma) (x - mean) its exponent is z.z' - |z|^2 / 2 - |z'|^2 / 2:
 product of rows with two more columns. Subtracting the mean keeps its rounding small.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
@@ -66,7 +67,7 @@ def squared(X) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(ABC):
     """A kernel with its numbers; called with two sets of rows, the block of its values.
 
     Parameters
@@ -137,9 +138,9 @@ class Kernel:
             return csr_matrix(X @ diags_array(1.0 / np.asarray(self.widths)))
         return X / np.asarray(self.widths)
 
+    @abstractmethod
     def pairs(self, A, B) -> np.ndarray:
         """Kernel values (rows of A, rows of B) of transformed rows."""
-        raise NotImplementedError
 
     def diagonal(self, Z) -> np.ndarray:
         """k(x, x) of transformed rows."""
@@ -170,8 +171,9 @@ class Kernel:
         """What rounding may do to values with the row z, or with each row of z.
 
         `farthest` is the largest |v|^2 of the transformed rows it is compared with.
+        A kernel that says `vector_rounding` must say this, too.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has vector_rounding, not row_rounding")
 
     def linear_weights(self, vectors):
         """Rows w, one a vector v, with k(v, x) = w.x for every x; or None."""
@@ -216,12 +218,12 @@ class ProductKernel(Kernel):
         """What transformed rows are multiplied with to give the products."""
         return Z
 
+    @abstractmethod
     def of_products(self, products: np.ndarray, out: np.ndarray | None = None):
         """The kernel of a block of products, in place or in `out`.
 
         `products` is overwritten in either case.
         """
-        raise NotImplementedError
 
     def pairs(self, A, B) -> np.ndarray:
         if issparse(A):
@@ -425,7 +427,10 @@ class Precomputed(Kernel):
     def __call__(self, A, B) -> np.ndarray:
         if issparse(A) or issparse(B):
             self.refuse_sparse()
-        return np.asarray(A, float)
+        return self.pairs(np.asarray(A, float), B)
+
+    def pairs(self, A, B) -> np.ndarray:
+        return A  # which are the values already
 
     def check(self, X) -> None:
         """Refuse a matrix that is not square, or not symmetric up to rounding."""

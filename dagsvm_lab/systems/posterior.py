@@ -12,6 +12,7 @@ two classes) or from the k nearest samples (Gönen, Tanuğur and Alpaydın 2008,
 extended it to several classes; k = 11 in Wang et al. 2011).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any, ClassVar, Literal
@@ -82,7 +83,7 @@ class PointDistances:
         return np.where(d2 == -np.inf, -1.0, multiples)
 
 
-class Neighbourhood:
+class Neighbourhood(ABC):
     """P(class | x_j) at the training points: a base of two density estimates.
 
     What is kept of the distances serves all machines of a system. A point is its own
@@ -114,9 +115,9 @@ class Neighbourhood:
             d2[counts, place[rows[counts]]] = -np.inf  # before any duplicate
             yield rows, d2
 
+    @abstractmethod
     def shares(self, points: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Weight (points, classes) of each class near each point, among `classes`."""
-        raise NotImplementedError
 
     def posterior(
         self, row: np.ndarray, points: np.ndarray, among: str = "pair"
