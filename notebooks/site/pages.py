@@ -68,7 +68,9 @@ def claims_page(card: pd.DataFrame, decided: dict[str, str]) -> list[str]:
     )
     return [
         CLAIMS,
+        "<details><summary>How many of each</summary>",
         Table(tally(card, titles(papers())))._repr_html_(),
+        "</details>",
         _filters(card),
         table,
         '<script src="_static/claims.js"></script>',
