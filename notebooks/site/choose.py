@@ -194,4 +194,5 @@ TABLE = (
     "sets on which a system was first of all in something."
 )
 OWN = """On your own data `compare` gives such a table in one line
-([recipes](recipes.md)). [Notebook 05](05_head_to_head.ipynb) says how the numbers came about."""
+([recipes](recipes.md)). [Notebook 05](05_head_to_head.ipynb) says how the numbers came
+about."""
