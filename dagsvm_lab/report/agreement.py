@@ -127,6 +127,7 @@ def _agree(rule: tuple, column: str, fresh: dict, recorded: dict, key) -> bool:
             return abs(a - b) <= width
         case ("percent", n):
             ends = [_interval(row[column], row, n, key) for row in (fresh, recorded)]
+            # they meet: the higher of the lower ends is not above the lower upper one
             return max(low for low, _ in ends) <= min(high for _, high in ends) + 1e-9
         case ("count", share):
             return abs(a - b) <= share * max(abs(a), abs(b)) + 1e-9

@@ -137,6 +137,7 @@ def majority(differences: Sequence[float], of: str = "sets") -> Outcome:
     values = np.asarray(differences)
     if values.dtype == bool:
         values = np.where(values, 1.0, -1.0)
+    # differences of equal numbers may be off by their last bits
     values = np.round(values.astype(float), 9)
     better = int((values > 0).sum())
     worse = int((values < 0).sum())

@@ -107,6 +107,7 @@ def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
         return duel(survivor, rival, left)
 
     def members(state: tuple[int | None, int]) -> np.ndarray:
+        # bits of a number of any length, the lowest first
         octets = np.frombuffer(state[1].to_bytes(-(-n // 8), "little"), np.uint8)
         return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
 

@@ -185,9 +185,9 @@ class BankClassifier(KernelClassifier):
         self.graph_ = self._make_graph()
 
     def __getstate__(self):
-        state = super().__getstate__()
-        made_anew = ("graph_", "asked_")
-        return {key: value for key, value in state.items() if key not in made_anew}
+        state = super().__getstate__().items()
+        # a graph holds functions, which do not pickle; it is made anew
+        return {name: value for name, value in state if name != "graph_"}
 
     def __setstate__(self, state) -> None:
         super().__setstate__(state)
@@ -236,7 +236,7 @@ class BankClassifier(KernelClassifier):
                     raise NeedsBlocks("the first stage is in doubt")
                 start = int(entry.nodes[0])
                 steps = entry.steps
-            return graph.walk(self._asked.walker(X[0], steps), start)
+            return graph.walk(self.machines_.walker(X[0], steps), start)
 
     def _entry(self, graph: Graph, X: np.ndarray, exact: bool) -> Entry | None:
         """Where rows enter `graph`, for a system with a first stage before it.
@@ -252,9 +252,10 @@ class BankClassifier(KernelClassifier):
         `read` gives a tuple of arrays with one row for each row that is asked. If
         `exact`, it is given the outputs of blocks.
         """
-        bank = self._asked
+        bank = self.machines_
         n = X.shape[0]
         jobs = effective_n_jobs(self.n_jobs)
+        # a batch a job, but no block of rows cut in two, and CELLS outputs at the most
         most = max(bank.block_rows, CELLS // len(bank.code))
         size = min(most, max(bank.block_rows, -(-n // jobs)))
         batches = [X[first : first + size] for first in range(0, n, size)]
@@ -287,7 +288,7 @@ class BankClassifier(KernelClassifier):
         self, graph: Graph, read: Callable, X: np.ndarray, exact: bool
     ) -> tuple:
         """`_read` of one batch over a graph; rows in doubt are answered from blocks."""
-        bank = self._asked
+        bank = self.machines_
         with one_thread():
             entry = self._entry(graph, X, exact)
             start = None if entry is None else entry.nodes
@@ -305,13 +306,14 @@ class BankClassifier(KernelClassifier):
             entry = self._entry(graph, X[redo], exact=True)
             start = None if entry is None else entry.nodes
             again = read(graph, KnownOutputs(bank.decision(X[redo])), start)
+        # what was read again stands behind the rest: rows `redo` take it from there
         place = np.arange(X.shape[0])
         place[redo] = len(place) + np.arange(len(redo))
         return tuple(part[place] for part in _joined([found, again]))
 
     def _each(self, read: Callable, X: np.ndarray) -> np.ndarray:
         """What `read` says of all machines' outputs for the rows of X, in batches."""
-        bank = self._asked
+        bank = self.machines_
         size = max(bank.block_rows, CELLS // len(bank.code))
         outputs = (
             bank.decision(X[first : first + size], n_jobs=self.n_jobs)

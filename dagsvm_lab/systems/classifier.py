@@ -303,19 +303,14 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
         return self.classes_[labels]
 
     @property
-    def _asked(self) -> Bank:
-        """The machines that rows may meet."""
-        return vars(self).get("asked_", self.machines_)
-
-    @property
     def _path_coef(self) -> sparse.csr_matrix:
         """Coefficients of what the columns of a path stand for, one row each."""
-        return self._asked.coef
+        return self.machines_.coef
 
     @property
     def n_parameters_(self) -> int:
         """Platt's classifier size."""
-        return int(self._asked.n_parameters)
+        return int(self.machines_.n_parameters)
 
     def predict(self, X) -> np.ndarray:
         """Predict the class of each row.

@@ -320,6 +320,7 @@ def _holm(wrong: np.ndarray) -> np.ndarray:
     pairs = zip(i, j, strict=True)
     p = np.array([mcnemar(wrong[a], wrong[b])["p_exact"] for a, b in pairs])
     order = np.argsort(p)
+    # the smallest p times all tests, the next times one less, and never below the last
     times = len(p) - np.arange(len(p))
     corrected = np.minimum(np.maximum.accumulate(p[order] * times), 1.0)
     table = np.ones((n, n))

@@ -55,9 +55,8 @@ class _Divider:
         self.n_classes = table.shape[1]
         self.prefer = prefer
         self.i, self.j = np.triu_indices(self.n_classes, 1)  # classes of the machines
-        called_i = (
-            table[..., 0] > threshold
-        )  # chi_theta(C_ij(l, i)): (machines, classes)
+        # chi_theta(C_ij(l, i)) of Definition 3: (machines, classes)
+        called_i = table[..., 0] > threshold
         called_j = table[..., 1] > threshold
         self.chi_i = called_i.T.astype(np.float32)
         self.chi_j = called_j.T.astype(np.float32)
@@ -108,11 +107,12 @@ class _Divider:
         """How badly each machine divides the classes left, in the order that `prefer`
         wants: (states, machines), infinite for machines that may not be asked."""
         n = self.n_classes
-        k = left.sum(axis=1, keepdims=True, dtype=float)
+        k = left.sum(axis=1, keepdims=True, dtype=float)  # classes left in each state
         as_i = left.astype(np.float32) @ self.chi_i
         as_j = left.astype(np.float32) @ self.chi_j
         purity = as_i + as_j - k  # P of Definition 3: small is good
         unbalance = np.maximum(as_i, as_j)  # k - B
+        # one number in the place of a tuple: each part is less than the next one's unit
         division = purity * (n + 1.0) + unbalance
         if self.prefer == "score":
             order = self.score_rank * (n + 1) ** 2 + division

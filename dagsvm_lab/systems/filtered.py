@@ -242,7 +242,7 @@ class FilteredDAGSVC(BankClassifier):
         if sample.n_classes == 2 or few:
             return None
         rng = np.random.default_rng(0)
-        part = np.full(len(sample.codes), -1)
+        part = np.full(len(sample.codes), -1)  # of each row; -1: its weight is zero
         part[counted] = stratified_parts(sample.codes[counted], rng)
         most = max(STUDIED, STUDIED_OF_A_CLASS * sample.n_classes)
         rows = np.sort(rng.permutation(counted)[:most])
@@ -275,6 +275,7 @@ class FilteredDAGSVC(BankClassifier):
 
     def _choose(self, study: Study) -> None:
         """Set the cheapest filter, if one is worth its cost."""
+        # the size: fitted on parts 1 to 3, each from the weights of the one before
         held = np.flatnonzero(study.part == 0)
         known = np.flatnonzero(study.part > 0)
         best = None
@@ -284,7 +285,7 @@ class FilteredDAGSVC(BankClassifier):
         for q in (q for q in FILTER_SIZES if q <= len(study.at)):
             weights = study.fitted(known, q, weights)
             lead = study.leads(held, weights)
-            allowed = int(study.share * (len(held) + 1))
+            allowed = int(study.share * (len(held) + 1))  # rows that may be lost
             bound = np.sort(study.own(held, lead))[-1 - allowed]
             cost = self._cost(study.f[held], lead <= bound, study.at[:q])
             if cost < least:
@@ -294,6 +295,7 @@ class FilteredDAGSVC(BankClassifier):
                 break
         if best is None:
             return
+        # the bound: from leads of filters that had not seen the row
         q = len(best) - 1
         every = np.arange(len(study.codes))
         lead = study.held_out_leads(q)
@@ -429,7 +431,7 @@ class FilteredDAGSVC(BankClassifier):
             left = lead <= self.bound_
             scores = REJECTED + lead
         left[np.arange(len(answer)), answer] = False
-        row, other = np.nonzero(left)
+        row, other = np.nonzero(left)  # each row with each class left beside its answer
         own = answer[row]
         t = pair_index(np.minimum(own, other), np.maximum(own, other), n)
         asked, place = np.unique(row, return_inverse=True)

@@ -283,7 +283,8 @@ def _start(system: BankClassifier, fold: Fold) -> Start:
     """A draft of `system`, its checked sample of the fold, and its coding matrix."""
     draft = system._unfitted()
     draft._validate_params()
-    key = (*_settings(system), system._sparse)  # some take no sparse rows
+    # rows are checked once for systems of the same settings; some take no sparse rows
+    key = (*_settings(system), system._sparse)
     if key not in fold.samples:
         sample = draft._checked_sample(fold.X, fold.y, fold.sample_weight)
         if not fold.samples and fold.held is not None:
@@ -293,6 +294,7 @@ def _start(system: BankClassifier, fold: Fold) -> Start:
     for name in CHECKED:
         if hasattr(first, name):
             setattr(draft, name, getattr(first, name))
+    # a kernel is made once for each gamma, with what systems remember under it
     own = (key, repr(system.gamma))
     if own not in fold.samples:
         sample = fold.samples[key][1]

@@ -101,7 +101,7 @@ class Grid:
         alike: dict[int, list[tuple[int, np.ndarray | slice]]] = {}
         for k, (one, bank) in enumerate(zip(systems, self.banks, strict=True)):
             first_stage = one._entry(one.graph_, held[:1], exact=True)
-            kept = None if first_stage else _kept(one._asked, bank)
+            kept = None if first_stage else _kept(one.machines_, bank)
             if kept is None:
                 found[k] = one._named(held, one._labels(held))
             else:

@@ -144,6 +144,7 @@ class NearestNeighbourhood(Neighbourhood):
         self.k = k
         largest_class = max(span.stop - span.start for span in self._spans)
         depth = min(int(np.ceil(k / self._weights.min())), largest_class)
+        # of each class no more than k samples can count; of weight below 1, more can
         shape = (len(sample.codes), self.n_classes, depth)
         self._near = np.full(shape, np.inf)  # each class's nearest distances
         self._near_weight = None if sample.sample_weight is None else np.zeros(shape)
@@ -178,11 +179,12 @@ class NearestNeighbourhood(Neighbourhood):
         else:
             weight = self._near_weight[points][:, classes]
             reach = self._weighted_reach(flat, weight.reshape(flat.shape))
-        # fewer than k samples: all of them
+        # where there are fewer than k samples, all of them are near
         reach = np.minimum(reach, np.finfo(float).max)[:, None, None]
-        inside = (weight * (near < reach)).sum(axis=2)
+        inside = (weight * (near < reach)).sum(axis=2)  # (points, classes), as tied
         tied = (weight * (near == reach)).sum(axis=2)
         all_tied = tied.sum(axis=1)
+        # what k still wants, from those at the reach itself, in equal parts
         left = np.minimum(self.k - inside.sum(axis=1), all_tied)
         return inside + tied * (left / np.maximum(all_tied, 1e-300))[:, None]
 

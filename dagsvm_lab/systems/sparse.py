@@ -45,7 +45,7 @@ def matching_pursuit(K: np.ndarray, codes: np.ndarray, n_vectors: int) -> np.nda
     match = K.T @ ((indicators - prior) / np.sqrt(prior + 1e-9))  # (vectors, classes)
     basis = np.zeros((min(n_vectors, K.shape[1]), len(K)))
     found = []
-    for new in basis:
+    for new in basis:  # orthonormal rows: each is what a new column adds
         gain = (match**2).sum(axis=1) / (size + floor)
         gain[found] = -1.0
         k = int(gain.argmax())

@@ -238,6 +238,8 @@ class BinaryTreeSVC(Tree, SoftClassifier):
             )
             t = pair_index(i, j, sample.n_classes)
             left, right = self._divide_classes(to_right[node, t])
+            # the pair's own two go to their own sides, whatever their samples do: so
+            # both children are smaller
             left |= node == j
             right |= node == i
             left &= node != i
@@ -299,9 +301,9 @@ class BinaryTreeSVC(Tree, SoftClassifier):
         left = f < self.band
         if self.split_above > 0:
             weight = sample.row_weight[rows]
-            total = np.bincount(codes, weight)
+            total = np.bincount(codes, weight)  # (classes,), as the next lines
             on_right = np.bincount(codes, weight * (f >= 0))
-            share = on_right / np.where(total > 0, total, 1)  # (classes,)
+            share = on_right / np.where(total > 0, total, 1)
             whole = np.minimum(share, 1 - share) <= self.split_above
             majority = share >= 0.5
             right = np.where(whole[codes], majority[codes], right)
@@ -324,7 +326,7 @@ class BinaryTreeSVC(Tree, SoftClassifier):
         code, number = np.unique(to_right - to_left, axis=0, return_inverse=True)
         machine = np.full(graph.n_nodes, -1)
         machine[inner] = number.ravel()
-        if np.ndim(sample.C):  # a bank's, the same for every machine
+        if np.ndim(sample.C):  # a bank's: one C a machine, all of them the same
             sample = replace(sample, C=np.unique(sample.C).item())
         options = self._training_options(sample, code)
         self.machines_ = self._train(sample, code, **options)
