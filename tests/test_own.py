@@ -48,6 +48,13 @@ def test_a_path_that_was_split_at_its_commas_is_put_together(written, tmp_path):
     assert own_table(str(path).split(","), "species").name == "a,b"
 
 
+def test_a_target_comes_from_the_command_line_as_a_list(written, tmp_path):
+    table = whole().rename(columns={"species": "kind, of tree"})
+    data = own_table(written(table), "kind, of tree".split(","))
+    assert data.class_names == ("ash", "elm", "oak")
+    assert own_table(written(whole()), ["species"]).features == data.features
+
+
 def without(column: str, rows: slice) -> pd.DataFrame:
     table = whole()
     table.loc[rows, column] = np.nan

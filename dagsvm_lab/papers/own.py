@@ -31,14 +31,16 @@ class OwnTable:
     class_names: tuple[str, ...]
 
 
-def own_table(csv: str | Sequence[str], target: str | None) -> OwnTable:
+def own_table(csv: str | Sequence[str], target: str | Sequence[str] | None) -> OwnTable:
     """Read a CSV file whose column `target` holds the classes, every other an input.
 
     A relative path counts from the folder where the notebook runs, or from the project.
+    Both may come in parts: the command line takes them apart at commas.
     What cannot be used is refused in a sentence that names the column and what to do:
     missing values, words among the inputs, a target that is a number to predict.
     """
-    path = _found(csv)
+    path = _found(_together(csv))
+    target = None if target is None else _together(target)
     table = pd.read_csv(path, skipinitialspace=True)
     if target is None or target not in table:
         columns = ", ".join(map(str, table.columns))
@@ -77,9 +79,13 @@ def own_split(data: OwnTable, share: float = 0.5, seed: int = 0) -> Split:
     )
 
 
-def _found(csv: str | Sequence[str]) -> Path:
+def _together(named: str | Sequence[str]) -> str:
+    """What was taken apart at its commas."""
+    return named if isinstance(named, str) else ",".join(named)
+
+
+def _found(named: str) -> Path:
     """The file that was named, from here or from the project's folder."""
-    named = csv if isinstance(csv, str) else ",".join(csv)
     for path in (Path(named).expanduser(), project_root() / named):
         if path.is_file():
             return path
