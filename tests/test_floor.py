@@ -144,6 +144,7 @@ def test_every_import_is_declared(root):
     }
     # which need not be installed here
     providers["sklearnex"] = {"scikit-learn-intelex"}
+    providers["cvxopt"] = {"cvxopt"}
     everything = set(requirements(root, *EXTRAS, "bench", "site"))
     for path in (root / "dagsvm_lab").rglob("*.py"):
         for name in imported(path):

@@ -4,6 +4,8 @@ import io
 import itertools
 import json
 import multiprocessing
+import pickle
+import threading
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +64,26 @@ def test_eight_threads_get_the_serial_answers(make, unmet_digits):
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))  # 1,000 single rows and 400 batches
     np.testing.assert_array_equal(est.decision_function(T), serial.decision_function(T))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("make", EVERY)
+def test_eight_threads_race_for_the_first_prediction(make, kernel, unmet_digits):
+    # what prediction prepares is made in that race; batches are of every size
+    X, y, T = unmet_digits
+    est = settled(make).set_params(kernel=kernel, gamma=0.002).fit(X, y)
+    want = pickle.loads(pickle.dumps(est)).predict(T)
+    sizes = (1, 2, 15, 17, 239, 241, 799, 800)
+    start = threading.Barrier(len(sizes))
+
+    def work(size):
+        rows = np.random.default_rng(size).permutation(len(T))[:size]
+        start.wait(60)
+        return np.array_equal(est.predict(T[rows]), want[rows])
+
+    with ThreadPoolExecutor(len(sizes)) as pool:
+        assert all(pool.map(work, sizes))
+    np.testing.assert_array_equal(est.predict(T), want)
 
 
 def test_fits_side_by_side_and_after_a_fork(unmet_digits):
