@@ -51,6 +51,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg.lapack import dpstrf
 
 from .dual import EPS, EXACT, Certificate, is_solved, measure, rounding, snap
 
@@ -169,7 +170,14 @@ def centred_factor(
     def differences(rows: np.ndarray) -> np.ndarray:
         return columns(rows) - to_origin[:, None] - from_origin[rows]
 
-    Z = cholesky(diagonal - to_origin - from_origin, differences, least, most_rank)
+    left = diagonal - to_origin - from_origin
+    others = np.delete(np.arange(len(left)), origin)
+    if most_rank is not None and most_rank < len(others):
+        # one row more than the rank may be: if they are independent, it is larger
+        some = others[np.linspace(0, len(others) - 1, most_rank + 1).astype(int)]
+        if dpstrf(differences(some)[some], tol=least)[2] == len(some):
+            return None
+    Z = cholesky(left, differences, least, most_rank)
     return None if Z is None else Z - Z.mean(axis=0)
 
 
