@@ -456,12 +456,18 @@ class DecisionGraph(Graph):
     def depth(self) -> np.ndarray:
         """Layer of every node, its longest distance from the root, in layer 0."""
         self.grow()
-        depth = np.zeros(self.n_nodes, dtype=int)
-        nodes = np.arange(self.n_nodes)
-        for layer in range(self.n_nodes):
+        depth = np.full(self.n_nodes, -1)
+        inner = np.flatnonzero(self._table[0, : self.n_nodes] >= 0)
+        to_come = np.bincount(self._table[1:3, inner].ravel(), minlength=self.n_nodes)
+        nodes = np.flatnonzero(to_come == 0)  # of this layer: all parents have theirs
+        layer = 0
+        while nodes.size:
             depth[nodes] = layer
             inner = nodes[self._table[0, nodes] >= 0]
-            nodes = np.unique(self._table[1:3, inner])
-            if not nodes.size:
-                return depth
-        raise ValueError("the graph has a cycle")
+            nodes, parents = np.unique(self._table[1:3, inner], return_counts=True)
+            to_come[nodes] -= parents
+            nodes = nodes[to_come[nodes] == 0]
+            layer += 1
+        if (depth < 0).any():
+            raise ValueError("the graph has a cycle")
+        return depth

@@ -357,3 +357,35 @@ def test_linear_machines_are_one_product(widths):
     for k in range(0, 1700, 50):
         every, slack = bank.walker(X[k]).ask_every()
         assert (np.abs(every - f[k]) <= slack).all(), "rounding beyond its bound"
+
+
+def made_graph(left, right):
+    """A graph whose nodes without children are leaves."""
+    left = np.array(left)
+    leaf = left < 0
+    return DecisionGraph.from_arrays(
+        np.where(leaf, -1, 0),
+        left,
+        np.array(right),
+        np.where(leaf, 0, -1),
+        np.ones((len(left), 1), dtype=bool),
+        n_machines=1,
+    )
+
+
+def test_the_depth_of_a_node_is_its_longest_way_from_the_root():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n = int(rng.integers(2, 30))
+        later = [rng.integers(k + 1, n, size=2) for k in range(n - 1)]
+        left, right = np.array([*later, [-1, -1]]).T
+        longest = np.zeros(n, dtype=int)
+        for k in range(n - 1):
+            for child in later[k]:
+                longest[child] = max(longest[child], longest[k] + 1)
+        assert made_graph(left, right).depth().tolist() == longest.tolist()
+
+
+def test_a_graph_with_a_cycle_has_no_depth():
+    with pytest.raises(ValueError, match="cycle"):
+        made_graph([1, 2, 1, -1], [1, 3, 3, -1])
