@@ -3,7 +3,7 @@
 A system asks its machines in some order and ends with a class. `DecisionGraph` writes
 that order as plain arrays: a node holds a machine, its left child is taken when the
 machine's f(x) < 0 and its right child when f(x) >= 0 (the "zero" and "one" edges of
-Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes with
+Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes of
 the same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the same
 thing. A graph may grow while it runs: only states that some row reaches are ever made.
 The flat case, votes of all machines, is in ballots.py.
@@ -101,7 +101,7 @@ def set_keys(left: np.ndarray) -> np.ndarray:
 
 
 class DecisionGraph(Graph):
-    """A rooted binary graph whose inner nodes are machines and whose leaves are classes.
+    """A rooted binary graph: its inner nodes are machines, its leaves are classes.
 
     Node k is column k of one table and never changes once it can be reached. A graph is
     read by many threads at once: `steps` makes the nodes that it needs under a lock,
@@ -124,9 +124,9 @@ class DecisionGraph(Graph):
         `enter(left)` gives the state of a row to which only the classes `left` (bool,
         one a class) are left: see `entries`.
     rank : callable, default=None
-        `rank(state)`, a number that falls along every edge. Rows at the highest rank are
-        asked first, so that those that entered elsewhere join them at the same node and
-        a machine is asked of all of them together. None: layer by layer.
+        `rank(state)`, a number that falls along every edge. Rows of the highest rank
+        are asked first, so that those that entered elsewhere join them at the same node
+        and a machine is asked of all of them together. None: layer by layer.
 
     Examples
     --------
@@ -382,7 +382,7 @@ class DecisionGraph(Graph):
     def trace(self, asked, start=None, scored: bool = True):
         """Labels, paths and scores of an evaluator's rows.
 
-        A score is a path margin: for the answer, the smallest |f| on the row's path; for
+        A score is a path margin: of the answer, the smallest |f| on the row's path; of
         any other class, minus the |f| of the node that gave it up.
 
         Parameters

@@ -1,7 +1,8 @@
-"""The bank: every two-class machine of a multiclass system, trained on shared kernel rows.
+"""The bank: the two-class machines of a multiclass system, over shared kernel rows.
 
-A bank is a coding matrix (machines x classes) of -1, 0, +1: one-versus-one, one-versus-rest or any error-correcting
-code. Support vectors are stored once, with one sparse row of coefficients beta = s alpha a machine:
+A bank is a coding matrix (machines x classes) of -1, 0, +1: one-versus-one,
+one-versus-rest or any error-correcting code. Support vectors are stored once, with one
+sparse row of coefficients beta = s alpha a machine:
 f_t(x) = sum_i beta_ti K(x_i, x) + bias_t, and f_t(x) > 0 means the +1 side.
 """
 
@@ -48,10 +49,15 @@ CSR = ("data", "indices", "indptr")
 
 
 def pair_code(n: int) -> np.ndarray:
-    """Coding matrix of all pairs (0,1), (0,2), ... (n-2,n-1): +1 at the first class, -1 at the second."""
+    """Coding matrix of all pairs (0,1), (0,2), ... (n-2,n-1).
+
+    +1 stands at a pair's first class, -1 at its second.
+    """
     i, j = np.triu_indices(n, 1)
+    machine = np.arange(len(i))
     code = np.zeros((len(i), n), np.int8)
-    code[np.arange(len(i)), i], code[np.arange(len(i)), j] = 1, -1
+    code[machine, i] = 1
+    code[machine, j] = -1
     return code
 
 
@@ -61,15 +67,16 @@ def rest_code(n: int) -> np.ndarray:
 
 
 def entries(code: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(machine, class) of every entry of a coding matrix that is not 0; SciPy's own way takes forty times as long."""
-    some = max(
-        1, (1 << 20) // code.shape[1]
-    )  # machines looked at at a time: a code can be large
-    parts = [
-        np.flatnonzero(code[k : k + some] != 0) + k * code.shape[1]
-        for k in range(0, len(code), some)
-    ]
-    return np.divmod(np.concatenate(parts), code.shape[1])
+    """(machine, class) of every entry of a coding matrix that is not 0.
+
+    SciPy's own way takes forty times as long.
+    """
+    n = code.shape[1]
+    some = max(1, (1 << 20) // n)  # machines looked at together: a code can be large
+    parts = []
+    for k in range(0, len(code), some):
+        parts.append(np.flatnonzero(code[k : k + some] != 0) + k * n)
+    return np.divmod(np.concatenate(parts), n)
 
 
 def pair_index(i, j, n: int):
@@ -81,22 +88,22 @@ def pair_index(i, j, n: int):
 class Bank:
     """Trained machines; plain arrays only, so that a bank can be stored and sent."""
 
-    code: np.ndarray
-    support: np.ndarray
-    vectors: np.ndarray | None
-    coef: csr_matrix
-    bias: np.ndarray
+    code: np.ndarray  # (machines, classes) of -1, 0, +1
+    support: np.ndarray  # (vectors,) training rows, ascending
+    vectors: np.ndarray | None  # (vectors, inputs); None: the kernel is precomputed
+    coef: csr_matrix  # (machines, vectors)
+    bias: np.ndarray  # (machines,), as the certificates below
     kernel: Kernel
-    kernels: list[Kernel] | None
+    kernels: list[Kernel] | None  # the machines' own, where they differ
     objective: np.ndarray
     gap: np.ndarray
     kkt_violation: np.ndarray
     n_iter: np.ndarray
     converged: np.ndarray
     n_inputs: int
-    support_class: np.ndarray
+    support_class: np.ndarray  # (vectors,) class indices
     C: np.ndarray  # bound of each machine's dual variables, before weights
-    labels: str  # what the machines learnt: "hard", "soft: ..." or "direct" (one dual for all classes)
+    labels: str  # what was learnt: "hard", "soft: ...", "direct" (one dual for all)
     n_rows: int  # rows that the bank was trained on
 
     @property
@@ -358,90 +365,106 @@ class Bank:
 
 
 def train(X, codes, code, kernel, C=1.0, **more) -> Bank:
-    """Train the machines of a coding matrix; `codes` holds the class index of each row of X.
+    """Train the machines of a coding matrix on rows X of class indices `codes`.
 
-    C is a number, or one a machine; `weight` multiplies the upper bounds. `soft(t, rows, sign)` gives machine t soft
-    labels in [-1, 1], where 0 drops a row, and `labels` says in words what they are. `kernels` are the machines' own,
-    where they differ; all else takes the place of what SETTINGS says.
+    C is a number, or one a machine; `weight` multiplies the upper bounds.
+    `soft(t, rows, sign)` gives machine t soft labels in [-1, 1], where 0 drops a row,
+    and `labels` says in words what they are. `kernels` are the machines' own, where
+    they differ; all else takes the place of what SETTINGS says.
     """
     return train_grid(X, codes, code, [kernel], [C], **more)[0][0]
 
 
-def train_grid(X, codes, code, grid: Sequence[Kernel], Cs: Sequence, *, weight=None, soft=None, labels="hard",
-               kernels=None, sets=None, **settings) -> list[list[Bank]]:  # fmt: skip
-    """Train a Bank for every kernel of `grid` and, from the smallest on, every C; arguments as of `train`.
+def train_grid(
+    X,
+    codes,
+    code,
+    grid: Sequence[Kernel],
+    Cs: Sequence,
+    *,
+    weight=None,
+    soft=None,
+    labels="hard",
+    kernels=None,
+    sets=None,
+    **settings,
+) -> list[list[Bank]]:
+    """Train a Bank for every kernel of `grid` and, from the smallest on, every C.
 
-    Machines of different C share kernel values, those of different kernels their steps; one that a larger C does not
-    change is not trained again. Only if `grid` has one kernel, machines may have `kernels` of their own. With `sets`
-    (bool, sets x rows) there is a Bank for every kernel and, in turn, every set, trained on the set's rows alone; sets
-    share kernel values and steps.
+    Arguments are those of `train`. Machines of different C share kernel values, those
+    of different kernels their steps; one that a larger C does not change is not trained
+    again. Only if `grid` has one kernel, machines may have `kernels` of their own. With
+    `sets` (bool, sets x rows) there is a Bank for every kernel and, in turn, every set,
+    trained on the set's rows alone; sets share kernel values and steps.
     """
-    X, codes, code, m = (
-        rows_of(X),
-        np.asarray(codes),
-        np.asarray(code, np.int8),
-        len(code),
-    )
+    X = rows_of(X)
+    codes = np.asarray(codes)
+    code = np.asarray(code, np.int8)
+    _refuse_untrainable(X, Cs, {*grid, *(kernels or [])})
+    m = len(code)
+    n_sets = 1 if sets is None else len(sets)
+    of_banks = [kernel for kernel in grid for _ in range(n_sets)]
+    every = np.tile(code, (len(of_banks), 1))  # the machines of all banks
+    own = kernels if len(grid) == 1 else [kernel for kernel in of_banks for _ in code]
+    inside = None if sets is None else lambda t, rows: sets[t // m % n_sets, rows]
+    of_machine = soft and (lambda t, *rows: soft(t % m, *rows))
+    one = problems(codes, every, weight, of_machine, inside)
+    path = [one.times(C) for C in Cs]
+    alike = codes if sets is None else _alike(codes, sets)
+    solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
+    more = dict(code=code, kernels=kernels, labels=labels)
+    found = []
+    for k, kernel in enumerate(of_banks):
+        machines = slice(k * m, k * m + m)
+        found.append([*_banks(X, codes, path, Cs, machines, kernel, **more)])
+    return found
+
+
+def _refuse_untrainable(X, Cs: Sequence, kernels: set[Kernel]) -> None:
+    """Raise a ValueError for a C that bounds nothing, or kernel values out of range."""
     for C in Cs:
         if not (np.asarray(C, dtype=float) > 0).all():
             raise ValueError(f"C must be positive; got {C!r}")
-    for own in {*grid, *(kernels or [])}:
-        own.check(X)
-    each = [kernel for kernel in grid for _ in range(1 if sets is None else len(sets))]
-    every, own = (
-        np.tile(code, (len(each), 1)),
-        kernels if len(grid) == 1 else [k for k in each for _ in code],
-    )
-    inside = None if sets is None else lambda t, rows: sets[t // m % len(sets), rows]
-    one = problems(
-        codes, every, weight, soft and (lambda t, *rows: soft(t % m, *rows)), inside
-    )
-    path = [one.times(C) for C in Cs]
-    alike = (
-        codes
-        if sets is None
-        else np.unique(np.vstack([codes, sets]), axis=1, return_inverse=True)[1].ravel()
-    )
-    solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
-    more = dict(code=code, kernels=kernels, labels=labels)
-    return [
-        [*_banks(X, codes, path, Cs, slice(k * m, k * m + m), kernel, **more)]
-        for k, kernel in enumerate(each)
-    ]
+    for kernel in kernels:
+        kernel.check(X)
+
+
+def _alike(codes: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """A number for each row: the same for rows of one class that are in the same sets.
+
+    Every machine is trained on all rows of a number, or on none.
+    """
+    rows = np.vstack([codes, sets])
+    return np.unique(rows, axis=1, return_inverse=True)[1].ravel()
 
 
 def _banks(
     X, codes, path: list[Duals], Cs: Sequence, own: slice, kernel: Kernel, **more
 ) -> Iterator[Bank]:
     """The Banks of the machines `own` of solved duals, one for each C."""
-    ends, before = path[0].ends[own.start : own.stop + 1], None
+    ends = path[0].ends[own.start : own.stop + 1]
     inside = slice(ends[0], ends[-1])
+    before = None
     for C, duals in zip(Cs, path, strict=True):
         alpha = duals.alpha[inside]
+        # where a larger C changes nothing, the banks share their arrays
         if before is None or not np.array_equal(alpha, before):
-            at, before = np.flatnonzero(alpha), alpha
-            parts = (
-                (duals.s[inside] * alpha)[at],
-                duals.rows[inside][at],
-                np.searchsorted(at, ends - ends[0]),
-            )
+            before = alpha
+            at = np.flatnonzero(alpha)
+            beta = (duals.s[inside] * alpha)[at]
+            parts = (beta, duals.rows[inside][at], np.searchsorted(at, ends - ends[0]))
             coef = csr_matrix(parts, shape=(len(ends) - 1, len(codes)))
-            bank = bank_over(
-                X,
-                codes,
-                coef,
-                kernel,
-                C=None,
-                **more,
-                **{k: getattr(duals, k)[own] for k in STATS},
-            )
-        yield replace(
-            bank, C=np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy()
-        )
+            stats = {name: getattr(duals, name)[own] for name in STATS}
+            bank = bank_over(X, codes, coef, kernel, C=None, **more, **stats)
+        each_C = np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy()
+        yield replace(bank, C=each_C)
 
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
-    """The Bank with these coefficients (machines x rows of X), its fields that no row knows given as `more`."""
+    """The Bank with these coefficients (machines x rows of X).
+
+    `more` are its fields that no row knows.
+    """
     support, column = np.unique(coef.indices.astype(int), return_inverse=True)
     coef = csr_matrix(
         (coef.data, column, coef.indptr), shape=(coef.shape[0], len(support))
@@ -456,37 +479,56 @@ def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) ->
     return Bank(coef=coef, kernel=kernel, n_rows=X.shape[0], **of_rows, **more)
 
 
-def problems(codes: np.ndarray, code: np.ndarray, weight=None, soft: Callable | None = None,
-             inside: Callable | None = None) -> Duals:  # fmt: skip
-    """The duals of a coding matrix on rows of classes `codes`, for C = 1; arguments as of `train`.
+def problems(
+    codes: np.ndarray,
+    code: np.ndarray,
+    weight=None,
+    soft: Callable | None = None,
+    inside: Callable | None = None,
+) -> Duals:
+    """The duals of a coding matrix on rows of classes `codes`, for C = 1.
 
-    `inside(machines, rows)` says of each of these rows whether the machine is trained on it.
+    Arguments are those of `train`; `inside(machines, rows)` says of each of these rows
+    whether the machine is trained on it.
+    """
+    machine, rows, s = _members(codes, code)
+    if inside is not None:
+        there = inside(machine, rows)
+        machine = machine[there]
+        rows = rows[there]
+        s = s[there]
+    ends = np.searchsorted(machine, np.arange(len(code) + 1))
+    upper = np.ones(len(rows)) if weight is None else np.asarray(weight, float)[rows]
+    duals = Duals(ends, rows, s, np.ones(len(rows)), upper)
+    return duals if soft is None else _softened(duals, soft)
+
+
+def _members(
+    codes: np.ndarray, code: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Machine, row and sign of every row of every machine, end to end.
+
+    Within a machine the rows ascend.
     """
     t, c = entries(code)
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes, kind="stable")  # the rows by class
     first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
-    n = np.diff(first)[c]
+    n = np.diff(first)[c]  # rows of each machine's each class
     rows = order[np.repeat(first[c] + n - np.cumsum(n), n) + np.arange(n.sum())]
-    machine, s = np.repeat(t, n), np.repeat(code[t, c], n).astype(float)
-    key = np.argsort(
-        machine * len(codes) + rows, kind="stable"
-    )  # ascending rows within a machine
-    if inside is not None:
-        key = key[inside(machine[key], rows[key])]
-    rows, s, ends = (
-        rows[key],
-        s[key],
-        np.searchsorted(machine[key], np.arange(len(code) + 1)),
-    )
-    upper = np.ones(len(rows)) if weight is None else np.asarray(weight, float)[rows]
-    p = np.ones(len(rows))
-    if soft is not None:
-        parts = zip(range(len(code)), ends[:-1], ends[1:], strict=True)
-        y = np.concatenate(
-            [np.asarray(soft(t, rows[a:b], s[a:b]), float) for t, a, b in parts]
-        )
-        kept = y != 0
-        ends = np.concatenate([[0], np.cumsum(kept)])[ends]
-        rows, s, p = rows[kept], np.sign(y[kept]), np.abs(y[kept])
-        upper = upper[kept] / p
-    return Duals(ends, rows, s, p, upper)
+    machine = np.repeat(t, n)
+    s = np.repeat(code[t, c], n).astype(float)
+    ascending = np.argsort(machine * len(codes) + rows, kind="stable")
+    return machine[ascending], rows[ascending], s[ascending]
+
+
+def _softened(duals: Duals, soft: Callable) -> Duals:
+    """The duals with soft labels y: s = sign y, p = |y|, u / |y|; y = 0 drops out."""
+    labels = []
+    for t, (a, b) in enumerate(zip(duals.ends[:-1], duals.ends[1:], strict=True)):
+        labels.append(np.asarray(soft(t, duals.rows[a:b], duals.s[a:b]), float))
+    y = np.concatenate(labels)
+    kept = y != 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[duals.ends]
+    y = y[kept]
+    p = np.abs(y)
+    return Duals(ends, duals.rows[kept], np.sign(y), p, duals.u[kept] / p)

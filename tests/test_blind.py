@@ -1,4 +1,4 @@
-"""The blind test's loop and its judgement, on made files: the fresh sets do not ship."""
+"""The blind test's loop and its judgement, on made files: fresh sets do not ship."""
 
 import numpy as np
 import pandas as pd
