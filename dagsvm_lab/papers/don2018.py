@@ -29,7 +29,7 @@ VECTORS = [f"sv_{t}" for t in ("2", "1", "0.1", "0.01")]
 PRINTED = published("don2018_tables3to6")
 NOT_UCI = ("artificial", "svmguide4")  # made by the authors; LIBSVM's own example
 FEWEST_TRIALS = 5  # fewer give no interval worth a verdict
-MARGIN = 1.0  # points of accuracy that count as a loss
+LOSS_MARGIN = 1.0  # points of accuracy that count as a loss
 ALIKE = 0.5  # points within which accuracies count as equal
 # What the reading as inferred was chosen by: the Id by Glass's accuracies, five files
 # by the digits of theirs, Covertype's rows and score first by Table 6.
@@ -186,7 +186,7 @@ def _any_classifier(t: Tables) -> Outcome:
     found = t["any_classifier"]
     cheap = found["steps"] < found["pairs"]
     lost = found["lost_points"]
-    outcome = judges.every((lost <= MARGIN) & cheap, "cases")
+    outcome = judges.every((lost <= LOSS_MARGIN) & cheap, "cases")
     return replace(outcome, effect=f"lost at most {lost.max():.2f} points")
 
 
@@ -368,7 +368,7 @@ def no_difference(t: Tables, reading: str) -> Outcome:
 def kept(t: Tables, reading: str) -> Outcome:
     """Whether DCSVM loses a margin of accuracy on no set."""
     rows = gain(t, reading, "dcsvm", "ovo").itertuples(index=False)
-    return judges.on_each(judges.not_below(*row, margin=MARGIN) for row in rows)
+    return judges.on_each(judges.not_below(*row, margin=LOSS_MARGIN) for row in rows)
 
 
 def easy(t: Tables, reading: str) -> Outcome:
