@@ -26,3 +26,14 @@ def test_it_lists_the_verdicts_that_a_run_changes(tmp_path, capsys):
     assert verdicts.main(str(tmp_path)) == 1
     lines = capsys.readouterr().out.splitlines()[1:]
     assert lines and all("yu-table2" in line for line in lines), lines
+
+
+def test_outside_of_git_the_shipped_scorecard_is_the_committed_one(
+    tmp_path, monkeypatch
+):
+    import verdicts
+
+    (tmp_path / "figures").mkdir()
+    shutil.copy(ROOT / "figures" / "scorecard.csv", tmp_path / "figures")
+    monkeypatch.setattr(verdicts, "ROOT", tmp_path)
+    assert verdicts.words(verdicts.committed())
