@@ -10,6 +10,13 @@ Whoever has them (UCI's, in KEEL's form where they end in .dat) makes the table 
 
     python -m dagsvm_lab.papers.blind FOLDER figures/05_head_to_head/blind.csv
 
+The files' SHA-256 begin with
+
+    movement_libras.dat  ccde22ebee6c    yeast.data        7cf61776fc04
+    page-blocks.dat      43a1bb9dd9a1    dermatology.dat   90ad81806938
+    ecoli.data           008bd8fbb1d8    led7digit.dat     d17e12bdd106
+    contraceptive.dat    1fcfa8e65be2    kr-vs-k.dat       e351561a6c1b
+
 Protocol. Ten splits, 70 % of each class to train, seeds 0 to 9. Classes of two rows are
 left out, and so are rows with missing values and names of samples. Columns that the
 header calls categorical are one-hot, the others standardised on the training rows.

@@ -21,16 +21,12 @@ COLOURS = {
     "filtered": "#222222",
 }
 MARKERS = dict(zip(COLOURS, "svo^DPX+*", strict=True))
-# a table recorded before version 3 has it
-COLOURS["conformal"] = COLOURS["filtered"]
-MARKERS["conformal"] = MARKERS["filtered"]
 NAMES = {  # what systems are called in figures; others are called by their key
     "1-v-r": "one-vs-rest",
     "max-wins": "Max Wins",
     "and-gate": "AND gate",
     "dagsvm": "DAG",
     "adaptive": "adaptive DAG",
-    "conformal": "conformal DAG",
     "filtered": "filtered DAG",
     "filtered dcsvm": "filtered DCSVM",
     "bts": "BTS",
