@@ -29,6 +29,12 @@ VOTES = tuple(s for s in SYSTEMS if s not in TREES)
 TWINS = {"ppsvm_oao": "svm_oao", "ppsvm_oaa": "svm_oaa", "btppsvm": "svm_cbts"}
 TESTS = {"letter": 5000, "optdigit": 1797, "pendigit": 3498, "mnist": 10000}
 PRINTED = v.published("wang2011_tables2to4")
+MEASURES = {2: "accuracy_pct", 3: "support_vectors_pct", 4: "binary_classifiers"}
+TARGET = {  # the printed cells: (data set, measure, system)
+    (row["dataset"], row["measure"], s): row[s]
+    for row in PRINTED.to_dict("records")
+    for s in SYSTEMS
+}
 MARGIN = 0.5  # points of accuracy that count as a loss
 DEPENDENT = (0.8, 1.25)  # rows misled twice, over chance: independent layers lie within
 
@@ -109,6 +115,11 @@ def by_set(t: Tables, number: int, reading: str = WRITTEN) -> pd.DataFrame:
     name = f"table{number}" + ("_inferred" if reading == INFERRED else "")
     rows = t[name].query("dataset != 'average'").set_index("dataset")
     return rows[list(SYSTEMS)]
+
+
+def rule_of(number: int, name: str) -> tuple:
+    """How a cell of Table 2, 3 or 4 is judged on a data set."""
+    return ("accuracy", TESTS[name]) if number == 2 else ("count",)
 
 
 def as_written(t: Tables) -> pd.DataFrame:
@@ -321,7 +332,7 @@ states(
     lambda t: t["retrained"].query("share == .5").eval("machines == n_classes - 1"),
     kind="definition",
 )
-NOT_HALVED = "the letter's condition, no common class, is not met"
+NOT_HALVED = "the paper's condition, no common class, is not met"
 
 
 def growth(t: Tables, system: str) -> Outcome:
