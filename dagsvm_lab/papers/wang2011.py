@@ -311,7 +311,8 @@ states(
     "top-pair",
     "Section 3",
     "Separating the most separable pair first is the most accurate rule (against the "
-    "centre, closest and random pair, each set, McNemar). (Inferred: samples routed.)",
+    "centre and the closest pair, each set, McNemar). (Inferred: samples routed, and "
+    "against a random pair, too.)",
     lambda t: top_pair(t, "classes"),
     lambda t: top_pair(t, "samples"),
 )
