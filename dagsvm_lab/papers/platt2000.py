@@ -223,8 +223,8 @@ platt.states(
     "platt-theorem1-proof",
     "Theorem 1, Eq. 3",
     "Theorem 1 as printed is at least what Lemma 4 and Vapnik's lemma give, in units "
-    "in which R = 1. (It is if 65 D' log(4em) log 2 <= (65 - 1/R^2) log(2 (2m)^K / "
-    "delta) / R^2, with D' in these units: so it depends on them.)",
+    "in which R = 1. (It is if D' log(4em) log 2 <= (1 - 1/(65 R^2)) log(2 (2m)^K / "
+    "delta), which depends on the units.)",
 )
 def _theorem1_proof(t: Tables) -> Outcome:
     found = t["bounds"].query("variant == 'theorem1'").dropna(subset="bound")
