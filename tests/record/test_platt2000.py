@@ -48,7 +48,6 @@ def test_all_test_rows_and_three_hundred_lists():
     assert set(orders.groupby("dataset").size()) == {300}
     assert orders.groupby("dataset")["test_rows"].first().to_dict() == TEST_ROWS
     assert exceptions(orders, "gained == won - lost") == []
-    assert exceptions(recorded("mcnemar"), "abs(p_corrected - p_exact) < 0.05") == []
 
 
 def test_bounds_say_nothing_and_never_fail():
@@ -58,11 +57,22 @@ def test_bounds_say_nothing_and_never_fail():
     assert exceptions(recorded("simulation"), *rules) == []
 
 
-def test_a_promise_on_held_out_rows_is_kept_where_rows_are_alike():
-    promises = recorded("promises")
-    wide = promises.pivot(index="dataset", columns="promise", values="value")
-    letter = wide.loc["letter"]
-    assert letter["true error (test rows)"] <= letter["held-out, binomial"]
+def test_no_error_of_any_graph_escapes_the_proof_of_theorem_1():
+    assert exceptions(recorded("covered"), "uncovered == 0") == []
+
+
+def test_zones_and_climate_are_the_nearest_codings_without_a_tuned_value():
+    """As appendix C says; the zones are taken though climate alone is a little
+    nearer."""
+    printed = by_method(PRINTED, "covertype")
+    off = {}
+    for coding, rows in recorded("codings").groupby("coding"):
+        mine = rows.set_index("method").loc[list(METHODS)]
+        columns = ["error_pct", "kernel_evaluations", "size_kparameters"]
+        off[coding] = (mine[columns] / printed[columns] - 1).abs().to_numpy().max()
+    nearest = sorted((c for c in off if not c.endswith("at 0.3")), key=off.get)
+    assert set(nearest[:2]) == {"area, climate", "area, zone of the soil"}
+    assert off[nearest[1]] < 0.03 < off[nearest[2]]
 
 
 @pytest.mark.parametrize("method", METHODS)
