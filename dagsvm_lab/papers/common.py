@@ -1,4 +1,4 @@
-"""What several papers need: splits, timing, and rules of their claims."""
+"""What several papers need: splits and timing."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,12 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-
-from ..report.claims import Outcome, three
-from ..report.prose import of as of
-from ..report.verdicts import claim_verdict
-from ..statistics import corrected_interval, sign_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,26 +67,3 @@ def timed(
         result = function()
         found.append(clock() - start)
     return result, min(found)
-
-
-def most(holds: pd.Series | np.ndarray) -> Outcome:
-    """Judge "in most cases": it holds in more than half of them."""
-    text = f"{int(np.sum(holds))} of {len(holds)}"
-    return Outcome(claim_verdict(bool(np.mean(holds) > 0.5)), text)
-
-
-def more_often(
-    first: pd.Series | np.ndarray, second: pd.Series | np.ndarray
-) -> Outcome:
-    """Judge "first > second" by the interval of its share of cases, equal ones left
-    out: above, about, below 1/2.
-    """
-    wins, losses = int((first > second).sum()), int((first < second).sum())
-    return Outcome(
-        three(*sign_interval(wins, losses)).word, f"{wins} of {wins + losses}"
-    )
-
-
-def mean_above(values: pd.Series) -> Outcome:
-    """Judge "above 0" by Student's interval of the mean."""
-    return three(*corrected_interval(values, 0.0))
