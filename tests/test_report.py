@@ -16,7 +16,7 @@ from dagsvm_lab.papers.findings import findings
 from dagsvm_lab.report import scorecard as sc
 from dagsvm_lab.report import verdicts as v
 from dagsvm_lab.report.agreement import agreement
-from dagsvm_lab.report.claims import INFERRED, Outcome, Paper, Tables, three
+from dagsvm_lab.report.claims import INFERRED, Outcome, Paper, Tables
 from dagsvm_lab.report.record import Record
 from dagsvm_lab.report.tables import SIGNS, Table, matrix
 
@@ -243,15 +243,6 @@ def test_tables_agree_over_the_rows_of_both():
         agreement(here, there, ["k"])
     with pytest.raises(ValueError, match="record has rows that set do not tell apart"):
         agreement(here, pd.concat([there, there]), ["set"])
-
-
-def test_three_outcomes():
-    intervals = ((0.1, 2), (-1, 2), (-2, -1))
-    assert [three(0, *ends).word for ends in intervals] == [
-        v.REPRODUCED,
-        v.WITHIN_CHANCE,
-        v.NOT_REPRODUCED,
-    ]
 
 
 def test_the_tally_counts_every_word_once(paper, folder):

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..report.prose import of as of
-
 
 @dataclass(frozen=True, eq=False)
 class Split:

@@ -26,7 +26,6 @@ independent claims they count once.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -73,13 +72,6 @@ class Outcome:
         """Effect, what could have been told apart, and chance, in one phrase."""
         parts = {"effect": self.effect, "tells": self.tells, "chance": self.chance}
         return "; ".join(f"{name} {text}" for name, text in parts.items() if text)
-
-
-def three(estimate: float, low: float, high: float) -> Outcome:
-    """Judge "more" by an interval (`judges.above`)."""
-    from .judges import above
-
-    return above(estimate, low, high)
 
 
 class Tables:
@@ -401,8 +393,3 @@ class Paper:
                     verdict: cell["verdict"],
                 },
             )
-
-
-def papers() -> dict[str, Paper]:
-    """Find the papers; `dagsvm_lab.papers.papers` from the next edition on."""
-    return import_module("dagsvm_lab.papers").papers()

@@ -39,7 +39,7 @@ from tqdm import tqdm
 from ..datasets.cards import card_of
 from ..files import checkout, code_digest, write_atomically, write_json
 from .agreement import agreement
-from .claims import Paper, Tables, papers
+from .claims import Paper, Tables
 from .edits import Edits
 from .pictures import display_figure, paragraph, png
 from .prose import Sentence, listed, said
@@ -90,6 +90,8 @@ class Record:
 
     Attributes
     ----------
+    paper : Paper or None
+        The paper whose claims the notebook decides.
     shows_record : bool
         Whether this page shows the recorded full run; else it shows this run.
     tables : Tables
@@ -122,7 +124,7 @@ class Record:
         self.datasets: dict[str, str] = {}
         self.seconds = 0.0
         self.loops: dict[str, float] = {}
-        self._paper = paper
+        self.paper = paper
         self._start = time.perf_counter()
         changed = self._changed()
         if self.folder == self.committed and changed != {"profile": "full"}:
@@ -146,11 +148,6 @@ class Record:
     def full(self) -> bool:
         """Whether this run computes everything."""
         return self.parameters["profile"] == "full"
-
-    @property
-    def paper(self) -> Paper:
-        """The paper whose claims this notebook decides."""
-        return self._paper or papers()[self.key]
 
     @property
     def tables(self) -> Tables:
@@ -192,7 +189,7 @@ class Record:
         self,
         name: str,
         fresh: pd.DataFrame | None,
-        keys: Sequence[str] | None = None,
+        keys: Sequence[str],
         *,
         rules: Mapping[str, tuple] | None = None,
         precision: int | Mapping[str, int] | None = None,
@@ -235,8 +232,6 @@ class Record:
             )
             self.written.add(name)
         self._heed_edits()
-        if keys is None:  # notebooks that have not moved yet
-            return fresh
         levels = [] if fresh is None else [n for n in fresh.index.names if n]
         self.agreements[name] = self._agreement(name, keys, rules, note)
         shown = self.tables[name]
@@ -452,7 +447,7 @@ class Record:
             "data": self.datasets,
         }
         write_json(self.folder / "run.json", about)
-        if self._paper is None or self.folder == self.committed:
+        if self.paper is None or self.folder == self.committed:
             return
         from .scorecard import judged
 
