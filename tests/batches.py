@@ -8,7 +8,8 @@ TABLE = """
 import pandas as pd
 from dagsvm_lab import Record
 run = Record("01_good", out_dir=out_dir, profile=profile, seed=seed)
-run.table("sums", pd.DataFrame({"sum": [seed + rate], "verdict": ["close"]}))
+made = pd.DataFrame({"sum": [seed + rate], "verdict": ["close"]})
+run.table("sums", made, keys=())
 """
 
 

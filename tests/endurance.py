@@ -29,7 +29,7 @@ CELLS = (
     'd = load("iris", scaled=True)\n'
     "est = DAGSVC(C=10 + seed, gamma=0.5, n_jobs=2).fit(d.X, d.y)\ntime.sleep(1)",
     'found = {"seed": [seed], "score": [est.score(d.X, d.y)], "verdict": ["close"]}\n'
-    'run.table("t", pd.DataFrame(found))',
+    'run.table("t", pd.DataFrame(found), keys=())',
 )
 
 
