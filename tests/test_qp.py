@@ -131,6 +131,16 @@ NO_DIGITS = np.array(
 )
 
 
+THREE = np.array(
+    [
+        [3.08254460, -7.94792398e-03, 8.87948187],
+        [-7.94792398e-03, 74.2179032, -5.21607657],
+        [8.87948187, -5.21607657, 50.4156648],
+    ]
+)
+TWINS = np.array([-1.0, 1, -1, -1, 1, -1])  # labels of THREE's rows, each twice
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore:solve_qp"
@@ -138,6 +148,7 @@ NO_DIGITS = np.array(
 @settings(max_examples=120, deadline=None)
 @given(duals(), st.randoms(use_true_random=False))
 @example((np.exp(-0.7 * (LINE - LINE.T) ** 2), NO_DIGITS, 1e5), Random(25))
+@example((np.tile(THREE, (2, 2)), TWINS, 1000.0), Random(0))
 def test_every_solution_proves_itself(case, random):
     K, y, C = case
     dual = solve_qp(K, y, C)

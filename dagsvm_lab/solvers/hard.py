@@ -87,6 +87,7 @@ def solve_hard(
     u: np.ndarray,
     beta: np.ndarray,
     most_rank: int | None = None,
+    near: float = NEAR,
 ) -> np.ndarray | None:
     """beta of the best point found from a feasible one; None if the rank is too large.
 
@@ -98,6 +99,8 @@ def solve_hard(
     s, p, u : (n,) as in dual.py.
     beta : (n,) the start, which is given back where nothing better is found.
     most_rank : the largest rank of K to go on with; None for any.
+    near : violation, over the largest |p|, that is corrected no further; at 0 only
+        what rounding leaves.
     """
     live = np.flatnonzero(u > 0)
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
@@ -114,7 +117,7 @@ def solve_hard(
         f = _times(columns, s * alpha)
         noise = float(rounding(diagonal, alpha))
         found = measure(f, s, p, u, alpha, noise=noise)
-        solved = bool(is_solved(found.kkt_violation, NEAR * np.abs(p).max(), noise))
+        solved = bool(is_solved(found.kkt_violation, near * np.abs(p).max(), noise))
         return _Judged(s * alpha, f, noise, found, solved)
 
     points = [judged(beta)]

@@ -60,7 +60,7 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
     size = float(np.abs(p).max()) or 1.0
     beta[live], steps = _interior_points(gram, s[live], p[live] / size, u[live] / size)
     start = size * beta
-    beta = solve_hard(K.diagonal(), lambda rows: K[:, rows], s, p, u, start)
+    beta = solve_hard(K.diagonal(), lambda rows: K[:, rows], s, p, u, start, near=0.0)
     dual = build(K, s, p, u, s * beta, steps, tol * size)
     if dual.converged and convex:
         return dual
