@@ -24,6 +24,12 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from dagsvm_lab import DAGSVC, DCSVC, AdaptiveDAGSVC, BinaryTreeSVC, MaxWinsSVC, systems
 
+# event loops that notebooks of other tests left open may be collected at any moment
+NO_WARNING = pytest.mark.filterwarnings(
+    "error",
+    "ignore::ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+)
 SLOW = pytest.mark.slow
 EVERY = [getattr(systems, name) for name in systems.__all__]
 
@@ -295,7 +301,7 @@ def refusals(est, X, y, T, path):
     return refused
 
 
-@pytest.mark.filterwarnings("error")
+@NO_WARNING
 @pytest.mark.parametrize(
     "make",
     [make if make in FAST else pytest.param(make, marks=SLOW) for make in EVERY],
@@ -308,7 +314,7 @@ def test_an_edited_model_is_refused_when_it_is_loaded(make, unmet_digits, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("error")
+@NO_WARNING
 @pytest.mark.parametrize("kind", ["sparse", "precomputed", "laplacian", "scaled"])
 def test_edited_models_of_other_kinds_are_refused(kind, unmet_digits, tmp_path):
     X, y, T = unmet_digits
@@ -517,7 +523,7 @@ def test_a_kernel_of_the_wrong_shape_is_an_error(kernel, unmet_digits):
         MaxWinsSVC(kernel=kernel).fit(unmet_digits[0][:40], unmet_digits[1][:40])
 
 
-@pytest.mark.filterwarnings("error")
+@NO_WARNING
 @pytest.mark.parametrize("make", EVERY)
 def test_a_class_without_weight_is_never_the_answer(make, unmet_digits):
     X, y, T = unmet_digits
@@ -536,7 +542,7 @@ def test_numbers_that_no_float_holds_are_refused(name, unmet_digits):
             DAGSVC(**{name: value}).fit(X, y)
 
 
-@pytest.mark.filterwarnings("error")
+@NO_WARNING
 def test_machines_without_support_vectors_answer_one_row_silently():
     # every row's nearest two have both labels: all soft labels are 0, no row counts
     est = systems.PosteriorSVC(n_neighbors=2).fit(
