@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from .kept import KeptValues, Shared
 from .kernels import Kernel, squared
 from .outputs import BLOCK_ROWS, EDGE, BlockOutputs, LinearOutputs, rounding_terms
 from .rows import Rows
@@ -31,6 +32,7 @@ DENSE_ROWS = 16  # from so many rows on dense products class by class beat a spa
 MEMORY = 3.0  # times the bank's that all that is prepared here may take
 MACHINE_BYTES = 1500  # of a machine's objects, beside its support vectors
 GATHERED = 2.0  # times that where support vectors are apart in memory
+MOST_SHARED = 4  # pairs of machines, times the machines, whose sharing is remembered
 EVERY_OUTPUTS = 1 << 20  # outputs up to which all are computed in any shape
 FLOAT32 = float(np.finfo(np.float32).eps)
 FLOAT64 = 4.0 * float(np.finfo(np.float64).eps)
@@ -72,10 +74,13 @@ class Machine:
     coef: np.ndarray
     bias: float
 
+    def values(self, Z: np.ndarray) -> np.ndarray:
+        """Kernel values (support vectors, rows) with transformed rows Z."""
+        return self.rows.block_transposed(Z, self.part)
+
     def outputs(self, Z: np.ndarray) -> np.ndarray:
         """f of transformed rows Z."""
-        values = self.rows.block_transposed(Z, self.part)  # (support vectors, rows)
-        return self.coef @ values + self.bias
+        return self.coef @ self.values(Z) + self.bias
 
     def output(self, z: np.ndarray) -> float:
         """f of one transformed row."""
@@ -127,6 +132,7 @@ class PreparedMachines:
         self.place = np.zeros(len(vectors), dtype=np.int32)  # in `rows`
         self.place[blocks.used] = np.arange(len(blocks.used))
         self.machines: list[Machine | None] = [None] * len(bias)
+        self._shared: dict[tuple[int, int], Shared] = {}
         self._kept = self._that_fit()
 
     def _that_fit(self) -> np.ndarray:
@@ -161,6 +167,26 @@ class PreparedMachines:
                 self.machines[t] = known
         return known
 
+    def own(self, t: int) -> np.ndarray:
+        """The support vectors of machine t, as places in `vectors`, ascending."""
+        return self.coef.indices[self.coef.indptr[t] : self.coef.indptr[t + 1]]
+
+    def shared(self, t: int, before: int) -> Shared:
+        """What machine t shares with the one that was asked before it."""
+        known = self._shared.get((t, before))
+        if known is None:
+            own = self.own(t)
+            other = self.own(before)
+            place = np.searchsorted(other, own)
+            place[place == len(other)] = 0
+            both = other[place] == own
+            here = np.flatnonzero(both)
+            missing = np.flatnonzero(~both)
+            known = Shared(here, place[here], missing, self.place[own[missing]])
+            if len(self._shared) < MOST_SHARED * len(self.bias):
+                self._shared[t, before] = known
+        return known
+
     def transform(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows as factors of products; what rounding may do to their kernel values."""
         Z = self.rows.transform(X)
@@ -178,7 +204,7 @@ class PreparedMachines:
 
     def every(self, Z: np.ndarray) -> np.ndarray:
         """Outputs (rows, machines) of transformed rows, in no fixed shape."""
-        f = np.empty((len(Z), len(self.bias)))
+        f = np.empty((len(self.bias), len(Z))).T  # as products come: machine by machine
         size = max(1, min(BLOCK_ROWS, EVERY_OUTPUTS // len(self.bias)))
         for first in range(0, len(Z), size):
             part = slice(first, first + size)
@@ -349,6 +375,9 @@ class Evaluator:
         self.unsure = np.zeros(len(X), dtype=bool)
         self.largest_slack = prepared.largest_slack(self.row_rounding)
         self.f = prepared.every(self.Z) if at_once else None  # (rows, machines)
+        self.kept = None
+        if not at_once and KeptValues.pay(prepared, *X.shape):
+            self.kept = KeptValues(prepared, self.Z)
 
     def ask(self, rows: np.ndarray, machines: np.ndarray) -> np.ndarray:
         """The output of machine machines[k] for row rows[k], of sure sign."""
@@ -385,15 +414,20 @@ class Evaluator:
 
     def _ask_groups(self, rows: np.ndarray, machines: np.ndarray) -> np.ndarray:
         """Outputs of rows, those of one machine together."""
+        if self.kept is not None:
+            outputs = self.kept.ask(rows, machines)
+            if outputs is not None:
+                return outputs
         order = machines.astype(self.key).argsort(kind="stable")
         rows = rows.take(order)
-        f = np.empty(len(rows))
-        stop = 0
         sizes = np.bincount(machines)
-        for t in np.flatnonzero(sizes).tolist():
-            start = stop
-            stop += int(sizes[t])
+        asked = sizes.nonzero()[0]
+        f = np.empty(len(rows))
+        start = 0
+        for t, size in zip(asked.tolist(), sizes[asked].tolist(), strict=True):
+            stop = start + size
             self._ask_group(rows[start:stop], t, f[start:stop])
+            start = stop
         outputs = np.empty(len(rows))
         outputs[order] = f
         return outputs
@@ -402,6 +436,9 @@ class Evaluator:
         """Write the outputs of machine t for these rows to f."""
         machine = self.prepared.machines[t] or self.prepared.machine(t)
         size = max(1, GROUP_VALUES // max(1, len(machine.coef)))
+        if len(rows) <= size:
+            f[:] = machine.outputs(self.Z.take(rows, axis=0))
+            return
         for first in range(0, len(rows), size):
             part = slice(first, first + size)
             f[part] = machine.outputs(self.Z.take(rows[part], axis=0))

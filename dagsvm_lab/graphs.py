@@ -100,6 +100,34 @@ def set_keys(left: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
 
 
+@dataclass(frozen=True)
+class EntryNodes:
+    """Nodes at which rows enter with some classes left, looked up many at a time."""
+
+    keys: np.ndarray  # (sets,) of `set_keys`, ascending
+    nodes: np.ndarray  # (sets,)
+
+    @classmethod
+    def none(cls, n_classes: int) -> "EntryNodes":
+        """No sets yet, of so many classes."""
+        empty = np.zeros((0, n_classes), dtype=bool)
+        return cls(set_keys(empty), np.zeros(0, dtype=np.int64))
+
+    def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The place of each key among the known ones, and which are not known."""
+        if not len(self.keys):
+            return np.zeros(len(keys), dtype=int), np.arange(len(keys))
+        place = np.searchsorted(self.keys, keys)
+        place[place == len(self.keys)] = 0
+        return place, np.flatnonzero(self.keys[place] != keys)
+
+    def with_more(self, keys: np.ndarray, nodes: list[int]) -> "EntryNodes":
+        """These and other sets."""
+        keys = np.concatenate([self.keys, keys])
+        order = keys.argsort()
+        return EntryNodes(keys[order], np.concatenate([self.nodes, nodes])[order])
+
+
 class DecisionGraph(Graph):
     """A rooted binary graph: its inner nodes are machines, its leaves are classes.
 
@@ -165,7 +193,8 @@ class DecisionGraph(Graph):
         self._states: dict[int, Hashable] = {}
         self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # children to be made
         self._walked: dict[int, tuple[int, int, int]] = {}  # nodes as `walk` reads them
-        self._entered: dict[bytes, int] = {}  # nodes of sets of classes left
+        self._entered: dict[bytes, int] = {}  # nodes of sets of classes left,
+        self._entries = EntryNodes.none(n_classes)  # and those that batches met
         # machine, left, right, label; -1 where there is none
         self._table = np.full((4, 64), -1, dtype=np.int64)
         self._possible = np.zeros((64, n_classes), dtype=bool)
@@ -196,7 +225,6 @@ class DecisionGraph(Graph):
         graph._index = range(len(machine))
         graph._ahead = {}
         graph._walked = {}
-        graph._entered = {}
         graph._lock = RLock()
         graph._table = np.array([machine, left, right, label], dtype=np.int64)
         graph._classes = possible if callable(possible) else possible.__getitem__
@@ -285,9 +313,15 @@ class DecisionGraph(Graph):
             For `start` of `steps`, `answer` and `trace`.
         """
         keys = set_keys(left)
-        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
-        nodes = [self.entry(left[k]) for k in first.tolist()]
-        return np.array(nodes, dtype=np.int64)[same]
+        known = self._entries
+        place, missing = known.find(keys)
+        if missing.size:
+            new, first = np.unique(keys[missing], return_index=True)
+            made = [self.entry(left[k]) for k in missing[first].tolist()]
+            known = known.with_more(new, made)
+            self._entries = known
+            place, _ = known.find(keys)
+        return known.nodes[place]
 
     def entry(self, left: np.ndarray) -> int:
         """The node at which one row enters: see `entries`."""
@@ -359,25 +393,38 @@ class DecisionGraph(Graph):
         nodes = np.zeros(n, dtype=np.int64) if start is None else start
         while True:
             machines = self._table[0].take(nodes)
-            inner = machines >= 0
-            if not inner.all():
+            if machines.min(initial=0) < 0:  # some have arrived at leaves
+                inner = machines >= 0
                 rows = rows[inner]
                 nodes = nodes[inner]
                 machines = machines[inner]
             if not rows.size:
                 return
-            due = slice(None)
-            if start is not None and self._rank_of is not None:
-                ranks = self._ranks[nodes]
-                due = np.flatnonzero(ranks == ranks.max())
+            if start is None or self._rank_of is None:
+                outputs = ask(rows, machines)
+                children = self._children(nodes, outputs)
+                yield rows, nodes, outputs, children
+                nodes = children
+                continue
+            ranks = self._ranks[nodes]
+            due = np.flatnonzero(ranks == ranks.max())
             here = nodes[due]
             outputs = ask(rows[due], machines[due])
-            self._open(here)
-            _, left, right, _ = self._table
-            children = np.where(outputs >= 0.0, right.take(here), left.take(here))
+            children = self._children(here, outputs)
             yield rows[due], here, outputs, children
             nodes = nodes.copy()
             nodes[due] = children
+
+    def _children(self, nodes: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+        """The nodes to which rows go from these, with these outputs."""
+        right = outputs >= 0.0
+        _, left_of, right_of, _ = self._table
+        children = np.where(right, right_of.take(nodes), left_of.take(nodes))
+        if children.min() < 0:  # some are not made yet
+            self._open(nodes)
+            _, left_of, right_of, _ = self._table
+            children = np.where(right, right_of.take(nodes), left_of.take(nodes))
+        return children
 
     def trace(self, asked, start=None, scored: bool = True):
         """Labels, paths and scores of an evaluator's rows.

@@ -17,7 +17,7 @@ from dagsvm_lab.machines import pair_code, pair_index, rest_code, train
 from dagsvm_lab.plots.graphs import draw, layout, way
 from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc_matrix
 from dagsvm_lab.systems.base import Sample
-from dagsvm_lab.systems.ddag import ddag, evaluate_list
+from dagsvm_lab.systems.ddag import ddag, ddag_of_sets, evaluate_list
 
 
 def test_four_classes_on_a_line():
@@ -389,3 +389,38 @@ def test_the_depth_of_a_node_is_its_longest_way_from_the_root():
 def test_a_graph_with_a_cycle_has_no_depth():
     with pytest.raises(ValueError, match="cycle"):
         made_graph([1, 2, 1, -1], [1, 3, 3, -1])
+
+
+def test_values_that_a_machine_has_in_common_with_the_one_before_are_kept():
+    d = load("usps")
+    X, y, T = d.X_train[::3].astype(float), d.y_train[::3], d.X_test.astype(float)
+    est = DAGSVC(C=100, gamma=0.02).fit(X, y)
+    bank = est.machines_
+    f = bank.decision(T)
+    asked = Evaluator(bank._prepared, T, at_once=False)
+    slack = bank._prepared.slack(asked.row_rounding[:, None])
+    looked_up = 0
+    for rows, nodes, outputs, _ in est.graph_.steps(len(T), asked.ask):
+        machines = est.graph_.machine[nodes]
+        apart = np.abs(outputs - f[rows, machines])
+        assert (apart <= slack[rows, machines]).all(), "rounding beyond its bound"
+        looked_up += len(asked.kept.tiles) > 1
+        for tile in asked.kept.tiles[1:]:
+            n_own = bank.n_support[tile.machine]
+            assert tile.values.shape[0] == n_own, tile.machine
+    assert looked_up > 3, "few steps kept their values"
+    np.testing.assert_array_equal(est.predict(T), est.classes_[est.graph_.labels(f)])
+    few = T[:30]  # groups so small that all is computed anew
+    np.testing.assert_array_equal(est.predict(few), est.predict(T)[:30])
+
+
+@pytest.mark.parametrize("n", [5, 70])
+def test_rows_enter_where_their_sets_of_classes_lead(n):
+    rng = np.random.default_rng(0)
+    graph = ddag_of_sets(np.arange(n), n)
+    for _ in range(3):  # the second and third time most sets are known
+        left = rng.random((200, n)) < 0.5
+        left[np.arange(200), rng.integers(0, n, 200)] = True
+        nodes = graph.entries(left)
+        assert nodes.tolist() == [graph.entry(row) for row in left]
+        np.testing.assert_array_equal(graph._classes(nodes), left)
