@@ -128,6 +128,8 @@ class PreparedMachines:
         # two roundings lie between an output of float32 and that of a block
         self.unit = 2.0 * FLOAT32 if self.single else FLOAT64
         self.flat, self.steep = rounding_terms(coef, self.vector_rounding)
+        self.flattest = float(self.flat.max())
+        self.steepest = float(self.steep.max())
         self.n_support = np.diff(coef.indptr)
         self.place = np.zeros(len(vectors), dtype=np.int32)  # in `rows`
         self.place[blocks.used] = np.arange(len(blocks.used))
@@ -224,10 +226,9 @@ class PreparedMachines:
         """How far outputs may be from those of blocks."""
         return self.unit * (self.steep[machines] + self.flat[machines] * row_rounding)
 
-    def largest_slack(self, row_rounding: np.ndarray) -> float:
-        """The largest `slack` of any machine for any of the rows."""
-        largest = self.steep.max() + self.flat.max() * row_rounding.max()
-        return float(self.unit * largest)
+    def largest_slack(self, row_rounding):
+        """The largest `slack` of any machine, for a row or each of some rows."""
+        return self.unit * (self.steepest + self.flattest * row_rounding)
 
     def closer(self, z: np.ndarray, row_rounding: float, t: int | None = None) -> tuple:
         """f_t of one transformed row, and a closer bound than `slack`.
@@ -262,6 +263,7 @@ class LinearMachines:
         self.bias = bias
         root = np.sqrt(self.weights.shape[1] + 4.0)
         self.size = FLOAT64 * root * np.sqrt(squared(self.weights))  # (machines,)
+        self.largest = float(self.size.max())
 
     def transform(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows themselves, and their lengths."""
@@ -283,9 +285,9 @@ class LinearMachines:
         """f_t(x), to the bit as `Bank.decision` has it."""
         return float(self.blocks.in_block(x, t) + self.bias[t])
 
-    def largest_slack(self, length: np.ndarray) -> float:
-        """The largest `slack` of any machine for any of the rows."""
-        return float(self.size.max() * length.max())
+    def largest_slack(self, length):
+        """The largest `slack` of any machine, for a row or each of some rows."""
+        return self.largest * length
 
     def slack(self, length, machines=slice(None)):
         """How far outputs for rows of this length may be from those of blocks."""
@@ -373,7 +375,7 @@ class Evaluator:
         self.key = np.min_scalar_type(len(prepared.bias))  # a short key sorts faster
         self.Z, self.row_rounding = prepared.transform(X)
         self.unsure = np.zeros(len(X), dtype=bool)
-        self.largest_slack = prepared.largest_slack(self.row_rounding)
+        self.largest_slack = prepared.largest_slack(self.row_rounding.max())
         self.f = prepared.every(self.Z) if at_once else None  # (rows, machines)
         self.kept = None
         if not at_once and KeptValues.pay(prepared, *X.shape):
@@ -478,8 +480,16 @@ class Walker:
 
     def ask_every(self) -> tuple[np.ndarray, np.ndarray]:
         """All outputs (machines,), and bounds of their rounding."""
-        f = self.prepared.every_of_row(self.z)
-        return f, self.prepared.slack(self.row_rounding)
+        return self.every(), self.prepared.slack(self.row_rounding)
+
+    def every(self) -> np.ndarray:
+        """All outputs (machines,), each within `largest_slack` of a block's."""
+        return self.prepared.every_of_row(self.z)
+
+    @property
+    def largest_slack(self) -> float:
+        """A bound of the rounding of any output."""
+        return self.prepared.largest_slack(self.row_rounding)
 
     def closer(self) -> tuple[np.ndarray, np.ndarray] | None:
         """All outputs with closer bounds, where there are any."""

@@ -341,8 +341,13 @@ class Gaussian(ProductKernel):
         return Z.astype(dtype, copy=False)
 
     def transform_row(self, x, centre=None):
-        z = self.shrunk(x - centre) * np.sqrt(2.0 * self.gamma)
-        return np.concatenate([z, [-0.5 * float(z.dot(z)), 1.0]])
+        z = self.shrunk(x - centre)
+        z *= sqrt(2.0 * self.gamma)
+        factor = np.empty(len(z) + 2)
+        factor[:-2] = z
+        factor[-2] = -0.5 * z.dot(z)
+        factor[-1] = 1.0
+        return factor
 
     def right_factor(self, Z):
         """(z, 1, -|z|^2 / 2): the product of both is the exponent."""

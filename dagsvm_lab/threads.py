@@ -13,28 +13,29 @@ if hasattr(os, "register_at_fork"):  # a child has none of its parent's other th
     os.register_at_fork(after_in_child=lambda: vars(_NOW).update(lock=Lock(), inside=0))
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
+class one_thread:
     """Keep BLAS to one thread while any thread is inside.
 
     So jobs share the cores, and sums are formed in one order. threadpoolctl lets only
     one thread of a process set a limit (3.8 ignores the others), and gives it back when
-    that thread leaves, whoever else is still inside. So the limit is counted here.
+    that thread leaves, whoever else is still inside. So the limit is counted here. A
+    class, because a generator takes twice as long to enter, and single rows enter here.
     """
-    with _NOW.lock:
-        if not _NOW.inside:
-            _NOW.before = []
-            for library in _libraries("cvxopt" in sys.modules):
-                number = library.num_threads
-                # where it is one already, setting it takes half of a row's time
-                if number != 1 or _of_each_thread(library):
-                    _NOW.before.append((library, number))
-        if not _NOW.inside or _counted_apart():
-            _set([(library, 1) for library, _ in _NOW.before])
-        _NOW.inside += 1
-    try:
-        yield
-    finally:
+
+    def __enter__(self) -> None:
+        with _NOW.lock:
+            if not _NOW.inside:
+                _NOW.before = []
+                for library in _libraries("cvxopt" in sys.modules):
+                    number = library.num_threads
+                    # where it is one already, setting it takes half of a row's time
+                    if number != 1 or _of_each_thread(library):
+                        _NOW.before.append((library, number))
+            if _NOW.before and (not _NOW.inside or _counted_apart()):
+                _set([(library, 1) for library, _ in _NOW.before])
+            _NOW.inside += 1
+
+    def __exit__(self, *error) -> None:
         with _NOW.lock:
             _NOW.inside -= 1
             if not _NOW.inside:

@@ -394,11 +394,12 @@ class FilteredDAGSVC(BankClassifier):
         if self.filter_ is None:
             return super()._label_of_row(X)
         with one_thread():
-            g, slack = self.filter_.walker(X[0]).ask_every()
-            lead = g.max() - g
-            if np.abs(lead - self.bound_).min() <= 2.0 * slack.max():
+            walker = self.filter_.walker(X[0])
+            g = walker.every()
+            ahead = g - (g[g.argmax()] - self.bound_)  # of the last that is left
+            if np.abs(ahead).min() <= 2.0 * walker.largest_slack:
                 raise NeedsBlocks("a class is as far behind as it may be")
-            left = lead <= self.bound_
+            left = ahead >= 0.0
             n_left = np.count_nonzero(left)
             if n_left == 1:
                 return int(left.argmax())
