@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from functools import cache
 from threading import Lock
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ if hasattr(os, "register_at_fork"):  # a child has none of its parent's other th
     os.register_at_fork(after_in_child=lambda: vars(_NOW).update(lock=Lock(), inside=0))
 
 
-class one_thread:
+class one_thread(ContextDecorator):
     """Keep BLAS to one thread while any thread is inside.
 
     So jobs share the cores, and sums are formed in one order. threadpoolctl lets only
