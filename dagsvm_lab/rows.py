@@ -198,8 +198,11 @@ class ProductRows(Rows):
         return self.kernel.of_products(self.right[part] @ left.T)
 
     def squares(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
-        right = self.right[rows].transpose(0, 2, 1)
-        return self.kernel.of_products(np.matmul(self.left[rows], right, out=out))
+        left = self.left[rows]
+        # of a matrix with itself BLAS computes one half
+        right = left if self.right is self.left else self.right[rows]
+        products = np.matmul(left, right.transpose(0, 2, 1), out=out)
+        return self.kernel.of_products(products)
 
     def fill(
         self, i, j, out: np.ndarray, each: Callable = map, symmetric: bool = False
