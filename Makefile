@@ -6,7 +6,7 @@
 ## make scorecard   verdict on every claim of the papers, from the record
 ## make verdicts    after make full: which verdicts differ from the committed ones (ARGS=runs/mine: of a run kept there)
 ## make site        build the reader's edition in runs/site/html; make test-site tests it in a browser
-## make bench       time the solvers against LIBSVM
+## make bench       time the solvers against LIBSVM (ARGS=answers: every graph, batches and rows)
 ## make lint        formatting, lint, spelling, types, and a scan for what is not safe
 ## make test-oldest the tests with the oldest versions that pyproject.toml allows
 ## make test-bare  the fast tests where cvxopt is not installed

@@ -97,3 +97,22 @@ def test_memory_of_a_run_is_measured_where_nothing_was_freed_before():
     assert 60 < bench.peak_memory(many) < 200
     assert 60 < bench.peak_memory(partial(np.ones, 10_000_000)) < 200
     assert np.isnan(bench.peak_memory(partial(os._exit, 1)))
+
+
+def test_answers_are_timed_over_max_wins_and_libsvm(monkeypatch):
+    monkeypatch.setitem(bench.ANSWERED, "vowel", (10.0, 0.5))
+    table = bench.answers(["vowel"], repeats=1).set_index("system")
+    assert list(table.index) == [
+        "SVC",
+        "MaxWinsSVC",
+        "DAGSVC",
+        "AdaptiveDAGSVC",
+        "DCSVC",
+        "FilteredDAGSVC",
+    ]
+    assert table.loc["MaxWinsSVC", "batch_of_max_wins"] == 1.0
+    assert table.loc["SVC", "row_of_libsvm"] == 1.0
+    seconds = table["row_s"] / table["row_s"]["SVC"]
+    np.testing.assert_allclose(table["row_of_libsvm"], seconds)
+    assert pd.isna(table["evaluations"]["SVC"])
+    assert table["evaluations"]["DAGSVC"] < table["evaluations"]["MaxWinsSVC"] == 1.0

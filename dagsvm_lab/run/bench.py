@@ -27,7 +27,14 @@ from ..datasets import load
 from ..files import project_root, write_atomically
 from ..kernels import gamma_from_sigma
 from ..papers.common import timed
-from ..systems import DAGSVC, MaxWinsSVC, OneVsRestSVC
+from ..systems import (
+    DAGSVC,
+    DCSVC,
+    AdaptiveDAGSVC,
+    FilteredDAGSVC,
+    MaxWinsSVC,
+    OneVsRestSVC,
+)
 from ..threads import one_thread
 
 CASES = {  # sigma, C
@@ -53,6 +60,13 @@ GROWTH = {
     "inputs": (2, 8, 32, 128, 400, 800),
 }
 TASKS = ("fit", "predict", "one_row")
+ANSWERED = {  # C, gamma; inputs are scaled to [-1, 1] but for USPS
+    "letter": (16.0, 2.0),
+    "usps": (100.0, gamma_from_sigma(5.06)),
+    "optdigits": (4.0, 0.03),
+    "pendigits": (8.0, 0.25),
+}
+SINGLE_ROWS = 150  # rows that are asked one by one
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
@@ -199,6 +213,54 @@ def small(names=SMALL_SETS, repeats: int = 15) -> pd.DataFrame:
     return table
 
 
+def answers(names=tuple(ANSWERED), repeats: int = 5) -> pd.DataFrame:
+    """Time what graphs over one bank answer: a row a set and system.
+
+    Seconds of the test rows as a batch, and of a row asked alone; both also over those
+    of Max Wins and of LIBSVM. Beside them the kernel evaluations over Max Wins'.
+    """
+    rows = []
+    for name in names:
+        C, gamma = ANSWERED[name]
+        d = load(name, scaled=name != "usps")
+        X = d.X_train.astype(float)
+        T = d.X_test.astype(float)
+        votes = MaxWinsSVC(C=C, gamma=gamma).fit(X, d.y_train)
+        libsvm = SVC(C=C, gamma=gamma, cache_size=PEER_CACHE).fit(X, d.y_train)
+        systems = [DAGSVC(), AdaptiveDAGSVC(), DCSVC(threshold=0.02), FilteredDAGSVC()]
+        for est in systems:
+            est.fit_over(votes.machines_, X, d.y_train)
+        for est in (libsvm, votes, *systems):
+            row = {"dataset": name, "system": type(est).__name__}
+            row |= _answer_seconds(est, T, repeats)
+            if est is not libsvm:
+                cost = est.predict_with_cost(T)[1]
+                row["evaluations"] = cost.kernel_evaluations.mean()
+            rows.append(row)
+    table = pd.DataFrame(rows).set_index(["dataset", "system"])
+    seconds = table[["batch_s", "row_s"]]
+    for name, peer in (("max_wins", "MaxWinsSVC"), ("libsvm", "SVC")):
+        of_peer = seconds.xs(peer, level="system").reindex(table.index, level=0)
+        table[[f"batch_of_{name}", f"row_of_{name}"]] = seconds / of_peer
+    votes = table["evaluations"].xs("MaxWinsSVC", level="system")
+    table["evaluations"] /= votes.reindex(table.index, level=0)
+    return table.reset_index()
+
+
+def _answer_seconds(est, T: np.ndarray, repeats: int) -> dict[str, float]:
+    """Seconds of a batch, and of a row asked alone."""
+
+    def alone() -> None:
+        for row in np.split(T[:SINGLE_ROWS], min(SINGLE_ROWS, len(T))):
+            est.predict(row)
+
+    alone()
+    return {
+        "batch_s": best(est.predict, T, most=repeats),
+        "row_s": best(alone, most=repeats) / min(SINGLE_ROWS, len(T)),
+    }
+
+
 def made(
     rows: int, classes: int, inputs: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -298,12 +360,21 @@ def main(what: str = "solvers") -> int:
         elif what == "small":
             table = small()
             _keep(table, "small")
-            logarithms = np.log(table.filter(like="_ratio"))
-            means = np.exp(logarithms.mean()).round(2)
-            print("geometric means:", means.to_dict())
+            _print_means(table.filter(like="_ratio"))
+        elif what == "answers":
+            table = answers()
+            _keep(table, "answers")
+            for system, of_system in table.groupby("system", sort=False):
+                _print_means(of_system.filter(like="_of_"), f"{system}, ")
         else:
             _solvers()
     return 0
+
+
+def _print_means(ratios: pd.DataFrame, who: str = "") -> None:
+    """Print the geometric mean of every column."""
+    means = np.exp(np.log(ratios).mean()).round(2)
+    print(f"{who}geometric means: {means.to_dict()}")
 
 
 def _keep(table: pd.DataFrame, name: str) -> None:

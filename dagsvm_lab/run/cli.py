@@ -82,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
         "scorecard", help="verdict on every claim of the papers"
     )
     scorecard.set_defaults(run=_scorecard)
-    bench = commands.add_parser("bench", help="time our solvers against LIBSVM")
-    what = ("solvers", "small", "growth")
+    bench = commands.add_parser("bench", help="time solvers and answers against LIBSVM")
+    what = ("solvers", "small", "growth", "answers")
     bench.add_argument("what", choices=what, nargs="?", default="solvers")
     bench.set_defaults(run=_bench)
     return parser
