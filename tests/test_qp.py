@@ -140,6 +140,36 @@ THREE = np.array(
 )
 TWINS = np.array([-1.0, 1, -1, -1, 1, -1])  # labels of THREE's rows, each twice
 
+# found by `make fuzz`: interior points, their sum not quite 0, were the lowest
+POINTS = np.array(
+    [
+        [0.0],
+        [0.31652],
+        [0.26901],
+        [1.14649],
+        [0.71514],
+        [1.02895],
+        [1.62846],
+        [1.64092],
+        [1.32069],
+        [0.54598],
+    ]
+)
+UNBALANCED = np.array(
+    [
+        0.0,
+        -0.386,
+        -0.000826,
+        0.832,
+        -0.0193,
+        -0.00112,
+        0.000508,
+        -0.0495,
+        0.00138,
+        -0.0977,
+    ]
+)
+
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings(
@@ -149,6 +179,7 @@ TWINS = np.array([-1.0, 1, -1, -1, 1, -1])  # labels of THREE's rows, each twice
 @given(duals(), st.randoms(use_true_random=False))
 @example((np.exp(-0.7 * (LINE - LINE.T) ** 2), NO_DIGITS, 1e5), Random(25))
 @example((np.tile(THREE, (2, 2)), TWINS, 1000.0), Random(0))
+@example((np.exp(-((POINTS - POINTS.T) ** 2)), UNBALANCED, 10.0), Random(0))
 def test_every_solution_proves_itself(case, random):
     K, y, C = case
     dual = solve_qp(K, y, C)

@@ -145,14 +145,20 @@ class _Judged:
     certificate: Certificate
     solved: bool
 
+    @property
+    def objective(self) -> float:
+        """The objective, without what it gains where b does not sum to 0 exactly."""
+        found = self.certificate
+        return found.objective + found.bias * float(self.beta.sum())
+
 
 def _best(points: list[_Judged]) -> _Judged:
     """The point of least violation, of those at the least objective up to rounding."""
-    least = min(point.certificate.objective for point in points)
+    least = min(point.objective for point in points)
 
     def order(point: _Judged) -> tuple:
         rounded = 1e-12 * abs(least) + point.noise * float(np.abs(point.beta).sum())
-        above = point.certificate.objective > least + rounded
+        above = point.objective > least + rounded
         return above, not point.solved, point.certificate.kkt_violation
 
     return min(points, key=order)
