@@ -113,6 +113,12 @@ def test_the_largest_and_the_least_bounds_are_taken(C, weight):
         assert outcome(make(C=C, tol=2.0, class_weight={0: weight}), X, Y) in ENDS
 
 
+@pytest.mark.parametrize("bandwidth", [5e-324, 3e-252, 1e154, 1e308])
+def test_a_bandwidth_out_of_range_is_refused(bandwidth):
+    with pytest.raises(ValueError, match="neither tiny nor huge"):
+        systems.PosteriorSVC(bandwidth=bandwidth).fit(X, Y)
+
+
 @pytest.mark.parametrize("gamma", [1e19, 9e307])
 def test_a_separability_out_of_range_is_refused(gamma):
     """Found by `make fuzz`."""

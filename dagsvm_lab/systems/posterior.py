@@ -202,6 +202,11 @@ class WindowNeighbourhood(Neighbourhood):
     def __init__(self, sample: Sample, bandwidth: float) -> None:
         super().__init__(sample)
         width = bandwidth / self._points.scale
+        if not 1e-150 < width < 1e150:  # its square is a number, too
+            raise ValueError(
+                "bandwidth must be neither tiny nor huge beside the inputs; got "
+                f"{bandwidth!r}"
+            )
         self._density = np.zeros((len(sample.codes), self.n_classes))
         for rows, d2 in self._blocks(sample):
             for c, span in enumerate(self._spans):
