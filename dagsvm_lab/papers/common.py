@@ -1,11 +1,14 @@
-"""What several papers need: splits and timing."""
+"""What several papers need: sets loaded once, splits and timing."""
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from ..datasets import Dataset, load
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +23,17 @@ class Split:
     rule: str = ""  # how the rows were parted, from which seed
     seed: int = 0
     class_names: tuple[str, ...] = ()  # where y holds class indices
+
+
+@lru_cache(maxsize=2)
+def loaded(name: str, **options) -> Dataset:
+    """A data set as `load` gives it, read-only; this process keeps the last two, so
+    that readings and experiments which follow each other share one.
+    """
+    d = load(name, **options)
+    d.X.flags.writeable = False
+    d.y.flags.writeable = False
+    return d
 
 
 def chosen(datasets: str | Sequence[str] | None, known: Sequence[str]) -> list[str]:
