@@ -350,7 +350,7 @@ def test_eq_2_is_judged_with_the_measured_exponent_too():
 def test_fitted_cells_are_those_the_readings_were_picked_by():
     specs = [c for c in platt.tables if c.reading == INFERRED]
     [spec] = specs
-    fitted = spec.against(paper.PRINTED).query("verdict == 'fitted'")
+    fitted = spec.against(paper.PRINTED_TABLE1).query("verdict == 'fitted'")
     assert set(fitted["dataset"]) == {"usps", "covertype"}
     assert "error_pct" not in set(fitted.query("dataset == 'usps'")["quantity"])
     assert len(fitted) == 9 + 6

@@ -22,9 +22,9 @@ from ..statistics import binomial_interval, corrected_interval, slope_interval
 platt = Paper("01_platt2000", "Platt, Cristianini, Shawe-Taylor 2000")
 TEST_ROWS = {"usps": 2007, "letter": 4000, "covertype": 565_892}
 METHODS = ("1-v-r", "max-wins", "dagsvm")
-PRINTED = published("platt2000_table1").query("method in @METHODS")
+PRINTED_TABLE1 = published("platt2000_table1").query("method in @METHODS")
 SOLVERS = {WRITTEN: "smo1998", INFERRED: "libsvm"}
-RULES = {
+TABLE1_RULES = {
     "error_pct": ("error", TEST_ROWS),
     "kernel_evaluations": ("count",),
     "size_kparameters": ("count",),
@@ -57,7 +57,7 @@ for _reading, _end, _more in (
         where="method != 'neural-net'",
         table=f"table1{_end}",
         keys=["dataset", "method"],
-        columns=RULES | _more,
+        columns=TABLE1_RULES | _more,
         reading=_reading,
     )
 
@@ -71,7 +71,7 @@ def wide(table: pd.DataFrame, column: str) -> pd.DataFrame:
 def in_print(t: Tables) -> pd.DataFrame:
     """Table 1 as the paper prints it; made ones in tests."""
     given = t.get("printed")
-    return PRINTED if given is None else given
+    return PRINTED_TABLE1 if given is None else given
 
 
 def work(t: Tables, reading: str) -> pd.DataFrame:
@@ -520,7 +520,7 @@ def _parameters(t: Tables) -> Outcome:
 )
 def _selected(t: Tables) -> Outcome:
     found = t["selected"]
-    near = found["p_to_best"] >= 0.05 / len(PRINTED)
+    near = found["p_to_best"] >= 0.05 / len(PRINTED_TABLE1)
     worse = found["printed_pct"] - found["best_pct"]
     outcome = judges.every(near, "settings")
     return replace(outcome, effect=f"{span(worse, 2)} points above the best")

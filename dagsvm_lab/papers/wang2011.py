@@ -28,24 +28,25 @@ TREES = ("svm_cbts", "btppsvm")
 VOTES = tuple(s for s in SYSTEMS if s not in TREES)
 TWINS = {"ppsvm_oao": "svm_oao", "ppsvm_oaa": "svm_oaa", "btppsvm": "svm_cbts"}
 TESTS = {"letter": 5000, "optdigit": 1797, "pendigit": 3498, "mnist": 10000}
-PRINTED = v.published("wang2011_tables2to4")
+PRINTED_TABLES2TO4 = v.published("wang2011_tables2to4")
 MEASURES = {2: "accuracy_pct", 3: "support_vectors_pct", 4: "binary_classifiers"}
 TARGET = {  # the printed cells: (data set, measure, system)
     (row["dataset"], row["measure"], s): row[s]
-    for row in PRINTED.to_dict("records")
+    for row in PRINTED_TABLES2TO4.to_dict("records")
     for s in SYSTEMS
 }
-MARGIN = 0.5  # points of accuracy that count as a loss
-DEPENDENT = (0.8, 1.25)  # rows misled twice, over chance: independent layers lie within
+COMPARABLE_MARGIN = 0.5  # points of accuracy that count as a loss
+# times as many rows misled in two layers as chance misleads: so near 1, independent
+INDEPENDENT_RATIOS = (0.8, 1.25)
 
 # ------------------------------------------------------------ table cells
 COUNTS = dict.fromkeys(SYSTEMS, ("count",))
-RULES = {
+TABLE_RULES = {
     2: dict.fromkeys(SYSTEMS, ("accuracy", TESTS)),
     3: COUNTS,
     4: dict.fromkeys(TREES, ("count",)),  # 325 and 26 follow from the classes
 }
-for _n in RULES:
+for _n in TABLE_RULES:
     wang.picked(
         f"table{_n}_inferred",
         "C, gamma, labels, shares and the count of support vectors were chosen by "
@@ -60,7 +61,7 @@ wang.cells(
     columns=dict.fromkeys(("classes", "features", "train", "test"), ("exact",)),
 )
 for _reading, _end in ((WRITTEN, ""), (INFERRED, "_inferred")):
-    for _n, _columns in RULES.items():
+    for _n, _columns in TABLE_RULES.items():
         wang.cells(
             f"wang-table{_n}",
             place=f"Table {_n}",
@@ -286,7 +287,7 @@ def _layers(t: Tables) -> Outcome:
     outcome = judges.against(ratio.mean(), 1.0)
     effect = f"independence costs {(ratio.mean() - 1):+.0%} of the error"
     why = f"rows misled twice are {twice:.1f} times as many as independence gives"
-    met = DEPENDENT[0] <= twice <= DEPENDENT[1]
+    met = INDEPENDENT_RATIOS[0] <= twice <= INDEPENDENT_RATIOS[1]
     return replace(judges.assuming(met, why, outcome), effect=effect)
 
 
@@ -434,7 +435,9 @@ def comparable(t: Tables, reading: str) -> Outcome:
     """Whether BTPPSVM is within a margin of each vote, on each set."""
     cases = pd.concat([duels(t, reading, "btppsvm", other) for other in VOTES])
     points = [judges.points_apart(*row) for row in cases.to_numpy()]
-    outcome = judges.on_each(judges.not_below(*p, margin=MARGIN) for p in points)
+    outcome = judges.on_each(
+        judges.not_below(*p, margin=COMPARABLE_MARGIN) for p in points
+    )
     worst = min(p[0] for p in points)
     return replace(outcome, effect=f"at worst {worst:+.2f} points")
 
@@ -510,7 +513,7 @@ def share_of(t: Tables, reading: str, other: str) -> float:
     return float(100 * mean["btppsvm"] / mean[other])
 
 
-VECTORS = "support vectors of the trees"
+TREE_VECTORS = "support vectors of the trees"
 both(
     "posterior-fewer-svs",
     "Section 4",
@@ -529,7 +532,7 @@ both(
     "above.)",
     lambda t, r: judges.every(by_set(t, 3, r).idxmin(axis=1) == "btppsvm", "sets"),
     fitted=True,
-    evidence=VECTORS,
+    evidence=TREE_VECTORS,
 )
 for _other, _name, _share in (
     ("svm_oao", "ordinary", 60),
@@ -543,7 +546,7 @@ for _other, _name, _share in (
         lambda t, r, other=_other: share_of(t, r, other),
         published=_share,
         fitted=True,
-        evidence=VECTORS,
+        evidence=TREE_VECTORS,
     )
 
 
