@@ -37,7 +37,14 @@ from joblib import Parallel, delayed
 from tqdm import tqdm
 
 from ..datasets.cards import card_of
-from ..files import checkout, code_digest, write_atomically, write_json
+from ..files import (
+    checkout,
+    code_digest,
+    write_atomically,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from .agreement import agreement
 from .claims import Paper, Tables
 from .edits import Edits
@@ -226,10 +233,7 @@ class Record:
         """
         if fresh is not None:
             index = any(level is not None for level in fresh.index.names)
-            write_atomically(
-                self.folder / f"{name}.csv",
-                lambda part: fresh.to_csv(part, index=index),
-            )
+            write_csv(self.folder / f"{name}.csv", fresh, index)
             self.written.add(name)
         self._heed_edits()
         levels = [] if fresh is None else [n for n in fresh.index.names if n]
@@ -291,9 +295,7 @@ class Record:
             write_atomically(
                 self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
             )
-        write_atomically(
-            self.folder / f"{name}.png", lambda part: part.write_bytes(png(fig, 150))
-        )
+        write_bytes(self.folder / f"{name}.png", png(fig, 150))
         display_figure(fig, alt or name)
 
     def data(self, name: str, content: object) -> None:
@@ -452,9 +454,7 @@ class Record:
         from .scorecard import judged
 
         own = judged(self.paper, Tables(self.folder, only=self.written))
-        write_atomically(
-            self.folder / "verdicts.csv", lambda part: own.to_csv(part, index=False)
-        )
+        write_csv(self.folder / "verdicts.csv", own)
         if not self.shows_record:
             self.summary()
 
