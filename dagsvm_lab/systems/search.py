@@ -23,7 +23,7 @@ from sklearn.model_selection import ParameterGrid
 from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
 from .folds import Folds, Task, splitted
-from .splits import Folded, folded
+from .splits import Folded, Rows, folded
 
 # Beside each constant: seconds with other values, over today's.
 
@@ -97,9 +97,7 @@ def tune(
         Training rows.
     y : array-like of shape (n_samples,)
         Their labels.
-    C : iterable of float, default=None
-        Values to try; None keeps the estimator's.
-    gamma : iterable of float, default=None
+    C, gamma : iterable of float, default=None
         Values to try; None keeps the estimator's.
     cv : int, splitter, iterable of splits, or a pair (X_valid, y_valid), default=5
         Folds, as for scikit-learn's GridSearchCV, or one validation set.
@@ -148,10 +146,7 @@ def tune(
     for est, own in zip(ests, scores, strict=True):
         found.append(_results(points.named(splitted(est)[1]), own))
     if refit:
-        whole = Folds(every, [np.arange(len(every.y))])
-        for est, one in zip(ests, found, strict=True):
-            est.set_params(**one.best_params_)
-            one.best_estimator_ = whole.fitted(est)[0]
+        _fit_best(ests, found, every)
     return found if several else found[0]
 
 
@@ -190,6 +185,14 @@ def _scorers(ests: list, scoring) -> list:
     if isinstance(scoring, list | tuple | set | dict):
         raise ValueError("scoring must be one metric: a name or a function")
     return [check_scoring(est, scoring) for est in ests]
+
+
+def _fit_best(ests: list, found: list[Tuned], every: Rows) -> None:
+    """Fit each estimator with its best parameters to all rows, into `found`."""
+    whole = Folds(every, [np.arange(len(every.y))])
+    for est, one in zip(ests, found, strict=True):
+        est.set_params(**one.best_params_)
+        one.best_estimator_ = whole.fitted(est)[0]
 
 
 def _scores(task: Task, points: Points, n_jobs: int | None) -> np.ndarray:
