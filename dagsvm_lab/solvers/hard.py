@@ -350,6 +350,7 @@ class ActiveSet:
         near = np.minimum(self.beta - self.lo, self.hi - self.beta)[rows]
         weight = np.maximum(np.sqrt(near / near.max()), 1e-4)
         A = np.column_stack([self.Z[rows] / _size(self.Z), np.ones(len(rows))])
+        # pivots are taken by size: a row weighs more the farther it is from its bounds
         R, order = linalg.qr((A * weight[:, None]).T, mode="r", pivoting=True)
         size = np.abs(np.diagonal(R))
         rank = int(np.count_nonzero(size > 0.1 * DEPENDENT * size[0]))
@@ -361,7 +362,7 @@ class ActiveSet:
         weights /= weight[order[rank:]]
         for j, row in enumerate(rows[rank:].tolist()):
             k = self._bring_to_bound(row, basis, weights[:, j])
-            if k < rank:
+            if k < rank:  # the row takes the place of the k-th of the basis
                 basis[k] = row
                 entering = weights[k] / weights[k, j]
                 weights -= np.outer(weights[:, j], entering)
@@ -376,7 +377,8 @@ class ActiveSet:
             gain = self.hi[row] - self.beta[row] < self.beta[row] - self.lo[row]
         way = 1.0 if gain > 0 else -1.0
         both = np.append(basis, row)
-        for step in (np.append(-way * weights, way), np.append(way * weights, -way)):
+        uphill = np.append(-way * weights, way)
+        for step in (uphill, -uphill):
             length, k = self._first_bound(both, step)
             if np.isfinite(length):
                 self._move(both, step, length, k)
@@ -433,7 +435,8 @@ class Lines:
 
     def solve(self, g, beta, total) -> tuple[np.ndarray, np.ndarray, float]:
         """(beta of the free rows, w, bias) that solve the dual, all other beta held."""
-        first, others = self.rows[0], self.rows[1:]
+        first = self.rows[0]
+        others = self.rows[1:]
         held = beta.copy()
         held[self.rows] = 0.0
         rest = total - held.sum()

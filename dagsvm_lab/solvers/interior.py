@@ -62,8 +62,10 @@ class Point:
 
     def mu(self) -> float:
         """The mean of the products x z and room w."""
-        total = np.sum(self.x * self.z) + np.sum(self.room * self.w)
-        return float(total) / (self.z.size + np.count_nonzero(self.w))
+        at_zero = np.sum(self.x * self.z)
+        at_bound = np.sum(self.room * self.w)
+        products = self.z.size + np.count_nonzero(self.w)
+        return float(at_zero + at_bound) / products
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,10 @@ def _newton_step(
     program: Program, point: Point, dual: np.ndarray, primal: np.ndarray
 ) -> Point:
     """The next point: a predictor to mu = 0, and a corrector to sigma mu."""
-    x, room, z, w = point.x, point.room, point.z, point.w
+    x = point.x
+    room = point.room
+    z = point.z
+    w = point.w
     bounded = w > 0
     solve = _newton_system(program, z / x + w / room)
 
@@ -144,9 +149,11 @@ def _newton_step(
         dw = (of_bound + w * dx) / room
         return Point(dx, np.where(bounded, -dx, 0.0), dz, dw, dy)
 
+    # Mehrotra: the less the predictor could lower mu, the nearer to the centre
     ahead = towards(-x * z, -room * w)
     mu = point.mu()
-    centre = (point.moved(ahead, _length(point, ahead, 1.0)).mu() / mu) ** 3 * mu
+    reached = point.moved(ahead, _length(point, ahead, 1.0)).mu()
+    centre = (reached / mu) ** 3 * mu
     of_zero = centre - x * z - ahead.x * ahead.z
     of_bound = np.where(bounded, centre - room * w - ahead.room * ahead.w, 0.0)
     step = towards(of_zero, of_bound)
@@ -174,10 +181,11 @@ def _newton_system(program: Program, D: np.ndarray) -> Callable:
     schur = linalg.cho_factor(sum(inverse(every) for inverse in inverses))
 
     def solve(right: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # without dy, the sums would miss `rest` by what dy is solved from
         found = [inverse(r) for inverse, r in zip(inverses, right, strict=True)]
         dy = linalg.cho_solve(schur, rest - sum(found))
-        more = [inverse(dy) for inverse in inverses]
-        return np.array(found) + np.array(more), dy
+        of_dy = [inverse(dy) for inverse in inverses]
+        return np.array(found) + np.array(of_dy), dy
 
     return solve
 
@@ -190,6 +198,7 @@ def _inverse(Z: np.ndarray, d: np.ndarray) -> Callable:
         matrix[np.diag_indices(n)] += d
         factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
         return lambda r: linalg.cho_solve(factor, r)
+    # Sherman, Morrison, Woodbury: a system of Z's rank in the place of one of n
     scaled = Z / d[:, None]
     inner = Z.T @ scaled
     inner[np.diag_indices(rank)] += 1.0
