@@ -708,7 +708,8 @@ def step_parts(separation: Sequence[float]) -> tuple[float, float, float]:
 
 def linear(t: Tables, reading: str, name: str) -> Outcome:
     """Whether decided cells rise almost as a line: correlation above .98."""
-    even = curve(t, reading, name, "separation_pct").loc[np.arange(0, 5.1, 0.5)]
+    every = curve(t, reading, name, "separation_pct")
+    even = every.loc[np.arange(0, 5.1, 0.5)]  # the figure's thresholds
     r = float(np.corrcoef(even.index, even)[0, 1])
     return Outcome(claim_verdict(r > 0.98), f"{r:.3f}", tells="correlations below .98")
 

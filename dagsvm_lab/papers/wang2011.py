@@ -135,8 +135,10 @@ def mean_points(rows: pd.DataFrame) -> tuple[float, float, float]:
     """Mean over data sets of the points that the first system is ahead, and the 95 %
     limits that come of the sampling of test rows."""
     each = np.array([judges.points_apart(*r) for r in rows.to_numpy()])
-    mean = each[:, 0].mean()
-    half = np.sqrt(((each[:, 2] - each[:, 0]) ** 2).sum()) / len(each)
+    points, _, high = each.T
+    mean = points.mean()
+    # sets are independent: their half widths add up as squares
+    half = np.sqrt(((high - points) ** 2).sum()) / len(each)
     return float(mean), float(mean - half), float(mean + half)
 
 
@@ -621,7 +623,8 @@ wang.both(
 def saved(t: Tables, other: str, printed_pct: float) -> Outcome:
     """Judge a saving of test time as a ratio of seconds of one run."""
     seconds = t["table5"].set_index("system")["test_s"]
-    ours, theirs = seconds["btppsvm"], seconds[other]
+    ours = seconds["btppsvm"]
+    theirs = seconds[other]
     ratio = round(1 / (1 - printed_pct / 100), 2)
     outcome = judges.clock([ours], [theirs], ratio)
     return replace(outcome, effect=f"saves {100 * (1 - ours / theirs):.1f} %")

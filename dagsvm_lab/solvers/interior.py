@@ -43,7 +43,7 @@ class Program:
 
 
 @dataclass
-class Point:
+class Iterate:
     """An iterate: arrays (classes, rows), and `y` (rows,).
 
     Where there is no bound, room is 1 and w is 0, and they stay so.
@@ -55,10 +55,10 @@ class Point:
     w: np.ndarray
     y: np.ndarray
 
-    def moved(self, step: "Point", length: float) -> "Point":
+    def moved(self, step: "Iterate", length: float) -> "Iterate":
         """The point `length` steps on."""
         pairs = zip(vars(self).values(), vars(step).values(), strict=True)
-        return Point(*(now + length * change for now, change in pairs))
+        return Iterate(*(now + length * change for now, change in pairs))
 
     def mu(self) -> float:
         """The mean of the products x z and room w."""
@@ -111,16 +111,16 @@ def interior_points(program: Program, tol: float = 1e-10) -> Interior:
     return Interior(program.sign * best.x, at_zero, at_bound, steps)
 
 
-def _start(program: Program) -> Point:
+def _start(program: Program) -> Iterate:
     """The point to start from: 1, or half of a bound that is less than 2."""
     bounded = np.isfinite(program.upper)
     x = np.minimum(0.5 * program.upper, 1.0)
     room = np.where(bounded, program.upper - x, 1.0)
     w = np.where(bounded, 1.0 / np.maximum(room, 1.0), 0.0)
-    return Point(x, room, np.ones(x.shape), w, np.zeros(x.shape[1]))
+    return Iterate(x, room, np.ones(x.shape), w, np.zeros(x.shape[1]))
 
 
-def _residuals(program: Program, point: Point) -> tuple[np.ndarray, np.ndarray]:
+def _residuals(program: Program, point: Iterate) -> tuple[np.ndarray, np.ndarray]:
     """(what is left of the first condition, what the sums miss)."""
     c = program.sign * point.x
     goal = np.maximum(program.sign, 0.0)
@@ -130,8 +130,8 @@ def _residuals(program: Program, point: Point) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _newton_step(
-    program: Program, point: Point, dual: np.ndarray, primal: np.ndarray
-) -> Point:
+    program: Program, point: Iterate, dual: np.ndarray, primal: np.ndarray
+) -> Iterate:
     """The next point: a predictor to mu = 0, and a corrector to sigma mu."""
     x = point.x
     room = point.room
@@ -140,14 +140,14 @@ def _newton_step(
     bounded = w > 0
     solve = _newton_system(program, z / x + w / room)
 
-    def towards(of_zero: np.ndarray, of_bound: np.ndarray) -> Point:
+    def towards(of_zero: np.ndarray, of_bound: np.ndarray) -> Iterate:
         """The Newton step that changes x z by `of_zero` and room w by `of_bound`."""
         right = of_zero / x - of_bound / room - dual
         dc, dy = solve(program.sign * right, primal)
         dx = program.sign * dc
         dz = (of_zero - z * dx) / x
         dw = (of_bound + w * dx) / room
-        return Point(dx, np.where(bounded, -dx, 0.0), dz, dw, dy)
+        return Iterate(dx, np.where(bounded, -dx, 0.0), dz, dw, dy)
 
     # Mehrotra: the less the predictor could lower mu, the nearer to the centre
     ahead = towards(-x * z, -room * w)
@@ -160,7 +160,7 @@ def _newton_step(
     return point.moved(step, _length(point, step, SHORT))
 
 
-def _length(point: Point, step: Point, share: float) -> float:
+def _length(point: Iterate, step: Iterate, share: float) -> float:
     """The largest length up to 1 that goes at most `share` of the way to the nearest
     bound.
     """

@@ -15,7 +15,7 @@ from ..rows import prepared
 from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
 from .sample import Sample
-from .splits import Rows
+from .splits import GivenRows
 
 # Coefficients of machines that one dense product asks; Vowel: seconds without it 1.1
 ONE_PRODUCT = 1 << 17
@@ -135,7 +135,7 @@ def grids(
     starts: list[list[Start]],
     Cs: list,
     folds: list[Fold],
-    whole: Rows | None,
+    whole: GivenRows | None,
 ) -> list[list[Grid]]:
     """The machines of every fold (`starts`: folds x gammas) for every gamma and C.
 
@@ -183,7 +183,7 @@ def _banks_of_one(
 
 
 def _banks_of_folds(
-    starts: list[Start], path: list, folds: list[Fold], whole: Rows
+    starts: list[Start], path: list, folds: list[Fold], whole: GivenRows
 ) -> list[list[list[Bank]]]:
     """Banks of every fold, kernel and C, trained together as sets of the whole rows."""
     start = starts[0]
@@ -253,9 +253,8 @@ def outputs_together(
         parts = (coef.data, column, coef.indptr)
         weights = csr_matrix(parts, shape=(coef.shape[0], len(used))).toarray()
         with np.errstate(over="ignore", invalid="ignore"):
-            f = (
-                rows.block(rows.transform(X)) @ weights.T
-            )  # (rows, machines of all banks)
+            K = rows.block(rows.transform(X))
+            f = K @ weights.T  # (rows, machines of all banks)
         f += np.concatenate([bank.bias for bank in banks])
         if not np.isfinite(f).all():  # the banks say why
             return [bank.decision(X) for bank in banks]

@@ -190,10 +190,12 @@ class NearestNeighbourhood(Neighbourhood):
 
     def _weighted_reach(self, flat: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Distance within which samples of a total weight of k lie, per point."""
-        order = np.argsort(flat, axis=1, kind="stable")
+        order = np.argsort(flat, axis=1, kind="stable")  # (points, samples)
+        distance = np.take_along_axis(flat, order, axis=1)
         total = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+        # the first sample with which the weight is k, or the last one
         enough = np.minimum((total < self.k).sum(axis=1), flat.shape[1] - 1)
-        return np.take_along_axis(flat, order, axis=1)[np.arange(len(flat)), enough]
+        return distance[np.arange(len(flat)), enough]
 
 
 class WindowNeighbourhood(Neighbourhood):

@@ -22,8 +22,8 @@ from sklearn.model_selection import ParameterGrid
 
 from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
-from .folds import Folds, Task, splitted
-from .splits import Folded, Rows, folded
+from .folds import Folds, Trials, splitted
+from .splits import Folded, GivenRows, folded
 
 # Beside each constant: seconds with other values, over today's.
 
@@ -140,8 +140,8 @@ def tune(
     scorers = _scorers(ests, scoring)
     every, data = folded(X, y, cv, groups, sample_weight)
     points = Points.of(C, gamma)
-    task = Task(ests, scorers, data, points.Cs, points.gammas)
-    scores = _scores(task, points, n_jobs)
+    trials = Trials(ests, scorers, data, points.Cs, points.gammas)
+    scores = _scores(trials, points, n_jobs)
     found = []
     for est, own in zip(ests, scores, strict=True):
         found.append(_results(points.named(splitted(est)[1]), own))
@@ -187,7 +187,7 @@ def _scorers(ests: list, scoring) -> list:
     return [check_scoring(est, scoring) for est in ests]
 
 
-def _fit_best(ests: list, found: list[Tuned], every: Rows) -> None:
+def _fit_best(ests: list, found: list[Tuned], every: GivenRows) -> None:
     """Fit each estimator with its best parameters to all rows, into `found`."""
     whole = Folds(every, [np.arange(len(every.y))])
     for est, one in zip(ests, found, strict=True):
@@ -195,17 +195,17 @@ def _fit_best(ests: list, found: list[Tuned], every: Rows) -> None:
         one.best_estimator_ = whole.fitted(est)[0]
 
 
-def _scores(task: Task, points: Points, n_jobs: int | None) -> np.ndarray:
+def _scores(trials: Trials, points: Points, n_jobs: int | None) -> np.ndarray:
     """The scores of a search: (estimators, candidates, folds)."""
-    n_folds = len(task.data.folds)
-    jobs = _jobs(task.data, task.gammas, effective_n_jobs(n_jobs))
-    parts = Parallel(n_jobs)(delayed(task.scores)(*job) for job in jobs)
-    scores = np.zeros((len(task.ests), len(points.points), n_folds))
+    n_folds = len(trials.data.folds)
+    jobs = _jobs(trials.data, trials.gammas, effective_n_jobs(n_jobs))
+    parts = Parallel(n_jobs)(delayed(trials.scores)(*job) for job in jobs)
+    scores = np.zeros((len(trials.ests), len(points.points), n_folds))
     for (gammas, ks), part in zip(jobs, parts, strict=True):
         for i, point in enumerate(points.points):
             if point.get("gamma") in gammas:
                 g = gammas.index(point.get("gamma"))
-                scores[:, i, ks] = part[g, :, task.Cs.index(point.get("C"))]
+                scores[:, i, ks] = part[g, :, trials.Cs.index(point.get("C"))]
     return scores
 
 
