@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from both_ways import Made, word
+from both_ways import Made, table, word
 
 from dagsvm_lab import load
 from dagsvm_lab.papers import platt2000 as paper
@@ -12,12 +12,6 @@ from dagsvm_lab.report.claims import INFERRED, WRITTEN, Tables
 
 SETS = ("usps", "letter", "covertype")
 GOOD, BAD, CHANCE = "reproduced", "not reproduced", "within chance"
-
-
-def table(rows=None, columns="", **more):
-    if rows is None:
-        return pd.DataFrame(more)
-    return pd.DataFrame(rows, columns=columns.split())
 
 
 def graphs(**changed):

@@ -15,12 +15,12 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.model_selection import train_test_split
 
-from ..datasets import load, scale_like_training
+from ..datasets import load
 from ..report import judges
 from ..report.claims import INFERRED, WRITTEN, Outcome, Paper, Tables
 from ..report.prose import of
 from ..report.verdicts import claim_verdict, published
-from .common import Split
+from .common import Split, scaled_parts
 
 yu = Paper("02_yu2011", "Yu, Rhuma, Naqvi, Chambers 2011")
 SIZES = published("yu2011_table1").set_index("dataset")
@@ -71,8 +71,7 @@ def split(name: str, drawn: bool = False, seed: int = 0) -> Split:
         fit = np.arange(n)
         test = np.arange(n, n + m)
     # Segment has a constant column, which the paper's 18 attributes leave out
-    varies = np.ptp(data.X[fit], axis=0) > 0
-    X, X_test = scale_like_training(data.X[fit][:, varies], data.X[test][:, varies])
+    X, X_test = scaled_parts(data.X, fit, test)
     names = tuple(map(str, data.card.class_names or classes))
     return Split(name, X, y[fit], X_test, y[test], rule, seed, names)
 
