@@ -169,7 +169,7 @@ class Bank:
                 stop = start + block_rows
                 if without_edges:
                     block = X[start:stop]
-                else:
+                else:  # blocks have one shape: the end rows are repeated beyond them
                     around = np.arange(start - EDGE, stop + EDGE)
                     block = X[np.clip(around, 0, n - 1)]
                 with np.errstate(over="ignore", invalid="ignore"):
@@ -312,6 +312,7 @@ class Bank:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
         own = [self.kernel, *(self.kernels or [])]
+        # one array holds all widths: those of a kernel without any are ones
         plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
         values = {
             f.name: getattr(self, f.name)
@@ -403,6 +404,8 @@ def train_grid(
     _refuse_untrainable(X, Cs, {*grid, *(kernels or [])})
     m = len(code)
     n_sets = 1 if sets is None else len(sets)
+    # banks stand kernel by kernel, and set by set within each; machine t of all of
+    # them is machine t % m of bank t // m
     of_banks = [kernel for kernel in grid for _ in range(n_sets)]
     every = np.tile(code, (len(of_banks), 1))  # the machines of all banks
     own = kernels  # each machine's kernel, of all banks; None if all have one
@@ -551,6 +554,7 @@ def _softened(duals: Duals, soft: Callable) -> Duals:
         labels.append(np.asarray(soft(t, duals.rows[a:b], duals.s[a:b]), float))
     y = np.concatenate(labels)
     kept = y != 0
+    # each machine's new end: how many entries before the old one are kept
     ends = np.concatenate([[0], np.cumsum(kept)])[duals.ends]
     y = y[kept]
     p = np.abs(y)

@@ -270,6 +270,7 @@ class Record:
         """
         from matplotlib import rc_context
 
+        # no date, and ids from a fixed salt: the same figure has the same bytes
         look = {"dpi": 150, "bbox_inches": "tight", "metadata": {"Date": None}}
         with rc_context({"svg.hashsalt": self.key}):
             write_atomically(

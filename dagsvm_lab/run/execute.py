@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -146,7 +147,7 @@ def _execute(job: Job, part: Path, at: dict, failures: list[str]) -> None:
             kernel_name="python3",
             language="python",
             job=job,
-            on_cell=lambda place: at.__setitem__(job.label, place),
+            on_cell=partial(at.__setitem__, job.label),
         )
     except PapermillExecutionError as failure:
         failures.append(f"{failure.ename}: {failure.evalue}")

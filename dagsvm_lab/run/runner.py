@@ -45,7 +45,7 @@ class Here:
         self.waiting[self.pool.submit(run_job, job, self.at)] = job
 
     def ended(self) -> list[JobOutcome]:
-        """Wait a moment; the Outcomes of the jobs that ended."""
+        """Wait a moment; return the outcomes of the jobs that ended."""
         done = wait(self.waiting, timeout=TICK, return_when=FIRST_COMPLETED).done
         outcomes = []
         for future in done:

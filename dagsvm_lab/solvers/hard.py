@@ -125,6 +125,7 @@ def solve_hard(
     active = ActiveSet(Z, np.minimum(bound, 0.0), np.maximum(bound, 0.0))
     for _ in range(CORRECTIONS):
         last = points[-1].beta[live]
+        # part 3: what K - Z Z' makes of the last point
         beyond_Z = points[-1].f[live] - Z @ (Z.T @ last)
         found = np.zeros(len(s))
         found[live] = active.solve((s * p)[live] - beyond_Z, last)
@@ -173,6 +174,7 @@ def centred_factor(
     def differences(rows: np.ndarray) -> np.ndarray:
         return columns(rows) - to_origin[:, None] - from_origin[rows]
 
+    # |phi(x_i) - phi(origin)|^2: the diagonal of `differences`
     left = diagonal - to_origin - from_origin
     others = np.delete(np.arange(len(left)), origin)
     if most_rank is not None and most_rank < len(others):
@@ -199,7 +201,7 @@ def cholesky(
     while left.max() > max(least, 1e-300):
         if rank == most:
             return None
-        if rank == Z.shape[1]:
+        if rank == Z.shape[1]:  # twice the room, or all there may be
             more = np.empty((n, min(most, 2 * rank) - rank), order="F")
             Z = np.concatenate([Z, more], axis=1)
         pivot = int(np.argmax(left))
@@ -208,7 +210,7 @@ def cholesky(
         column /= np.sqrt(left[pivot])
         Z[:, rank] = column
         left -= column**2
-        left[pivot] = -np.inf
+        left[pivot] = -np.inf  # taken
         rank += 1
     return Z[:, :rank]
 
@@ -253,6 +255,7 @@ class ActiveSet:
         self.beta = balanced(beta, self.lo, self.hi, self.total)
         inside = (self.beta > self.lo) & (self.beta < self.hi)
         self.stuck = 0
+        # part 1 of the list at the top; then part 2
         self.lines = Lines(self.Z, self._crossover(np.flatnonzero(inside)))
         for _ in range(200 + 10 * len(beta)):
             if not len(self.lines.rows):

@@ -255,7 +255,7 @@ class AdaptiveDAGSVC(BankClassifier):
         trained = np.array([np.isin(np.arange(len(y)), fit) for fit, _ in splits])
         sample = Sample(X, y, kernels[0], None, None)
         right = np.zeros((len(kernels), len(Cs)))
-        # a machine a fold: rows of the other part have label 0
+        # a machine a fold: rows that the fold holds back have the label 0, and drop out
         banks = self._train_grid(
             sample,
             np.repeat(pair_code(2), len(splits), axis=0),
@@ -266,6 +266,7 @@ class AdaptiveDAGSVC(BankClassifier):
         for some, share in zip(banks, right, strict=True):
             grid = Grid(sample, some, X)
             for k in range(len(Cs)):
+                # pair_code has +1 at the first class: f < 0 says label 1
                 wins = grid.outputs("held", k, True) < 0  # (rows, folds)
                 for t, (_, held) in enumerate(splits):
                     share[k] += np.sum(wins[held, t] == y[held])

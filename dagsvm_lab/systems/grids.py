@@ -79,6 +79,7 @@ class Grid:
         learns = type(draft)._after_training is not BankClassifier._after_training
         found: list[BankClassifier] = []
         for k, (C, bank) in enumerate(zip(Cs, self.banks, strict=True)):
+            # what learns nothing from the machines takes over what the first has made
             before = draft if learns or not found else found[-1]
             one = draft._with(vars(before) | {"C": C, "machines_": bank})
             if learns or not found:
@@ -157,6 +158,7 @@ def grids(
     for of_fold, of_banks, fold in zip(starts, banks, folds, strict=True):
         grid = []
         for one, own in zip(of_fold, of_banks, strict=True):
+            # in the order of Cs, which may be any, and may repeat a value
             grid.append(Grid(one.sample, [own[k] for k in at], fold.held))
         found.append(grid)
     return found
@@ -272,7 +274,7 @@ def outputs_together(
 
 def _on_rows(bank: Bank) -> csr_matrix:
     """The bank's coefficients, with a column for each row it was trained on."""
-    columns = bank.support[bank.coef.indices]
+    columns = bank.support[bank.coef.indices]  # among all rows, not among vectors
     shape = (bank.coef.shape[0], bank.n_rows)
     return csr_matrix((bank.coef.data, columns, bank.coef.indptr), shape=shape)
 

@@ -96,6 +96,7 @@ class Neighbourhood(ABC):
         self._class_weight = sample.class_weight
         if self._class_weight is None:
             self._class_weight = np.ones(self.n_classes)
+        # columns of distances are the rows that count, by class: each class is a span
         columns = sample.by_class
         edges = np.searchsorted(sample.codes[columns], np.arange(self.n_classes + 1))
         self._spans = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
@@ -111,7 +112,7 @@ class Neighbourhood(ABC):
         for start in range(0, n_rows, DISTANCE_ROWS):
             rows = np.arange(start, min(start + DISTANCE_ROWS, n_rows))
             d2 = self._points.to_columns(rows)
-            counts = np.flatnonzero(place[rows] >= 0)
+            counts = np.flatnonzero(place[rows] >= 0)  # those with a column
             d2[counts, place[rows[counts]]] = -np.inf  # before any duplicate
             yield rows, d2
 
