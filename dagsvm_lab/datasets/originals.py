@@ -89,9 +89,10 @@ def _mnist(data: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """
     images = np.concatenate([read_idx(part) for part in data[::2]])
     labels = np.concatenate([read_idx(part) for part in data[1::2]])
+    # (images, square down, pixel down, square across, pixel across)
     squares = images.reshape(-1, 7, 4, 7, 4)
-    sums = squares.sum(axis=(2, 4), dtype=np.int64).reshape(-1, 49)
-    return sums.astype(np.float64), labels.astype(np.int64)
+    sums = squares.sum(axis=(2, 4), dtype=np.int64)
+    return sums.reshape(-1, 49).astype(np.float64), labels.astype(np.int64)
 
 
 def fetch_or_find(card: Card) -> list[bytes]:

@@ -96,9 +96,8 @@ def wide(t: Tables, reading: str, column: str) -> pd.DataFrame:
     """One column of `cost`: a row a set, a column a method, DCSVM's named by its
     threshold in per cent."""
     rows = t["cost"].query("reading == @reading and method != 'balance'")
-    names = rows["method"].where(
-        rows["method"] != "dcsvm", rows["threshold_pct"].map("{:g}".format)
-    )
+    thresholds = rows["threshold_pct"].map("{:g}".format)
+    names = rows["method"].where(rows["method"] != "dcsvm", thresholds)
     return rows.assign(name=names).pivot(index="dataset", columns="name", values=column)
 
 
@@ -692,7 +691,8 @@ don.both(
 # ------------------------------------------------------------ Figure 10
 def growing(t: Tables, reading: str) -> pd.Series:
     """Whether decided cells grow with the threshold, on each set of the figure."""
-    names = [n for n in FIGURE10 if n in set(asked(t, reading, "dcsvm")["dataset"])]
+    run = set(asked(t, reading, "dcsvm")["dataset"])
+    names = [name for name in FIGURE10 if name in run]
     curves = (curve(t, reading, name, "separation_pct") for name in names)
     return pd.Series([one.is_monotonic_increasing for one in curves], dtype=bool)
 

@@ -342,8 +342,8 @@ class ActiveSet:
         """Take beta of `rows` `length` steps on, to the bound of the k-th of them."""
         beta = self.beta[rows] + length * step
         self.beta[rows] = np.clip(beta, self.lo[rows], self.hi[rows])
-        end = self.hi if step[k] > 0 else self.lo
-        self.beta[rows[k]] = end[rows[k]]
+        met = rows[k]  # is at its bound exactly, not up to rounding
+        self.beta[met] = self.hi[met] if step[k] > 0 else self.lo[met]
 
     def _crossover(self, rows: np.ndarray) -> np.ndarray:
         """Bring `rows` inside their box to bounds until the lines of the rest, given

@@ -139,8 +139,10 @@ class _Stack:
         """Whether b, where no row changes sides, is the solution: that its system was
         solved, up to rounding, and that the objective did not rise."""
         goal = self.goal[at]
+        # what is left of the free rows' equations, and of the sum in the same unit
         rest = np.abs(np.where(self.free[at], pull, 0.0)).max(1)
-        amiss = np.abs(b.sum(1) - self.total[at]) / (1e-300 + np.abs(b).sum(1))
+        size = 1e-300 + np.abs(b).sum(1)
+        amiss = np.abs(b.sum(1) - self.total[at]) / size
         rest += amiss * np.abs(goal).max(1)
         objective = -0.5 * (b * (v + goal)).sum(1)
         before = self.objective[at]

@@ -219,12 +219,15 @@ def _jobs(data: Folded, gammas: list, n: int) -> list[tuple[list, list]]:
     middle = (len(gammas) - 1) / 2
     # the ends of a list of gammas take longest
     ends_first = sorted(range(len(gammas)), key=lambda k: -abs(k - middle))
+    # of few rows, a job takes its gammas together; else each gamma is a job
     hands = n if n_rows <= FEW else len(gammas)
     some_gammas = _dealt([gammas[k] for k in ends_first], hands)
-    two_largest = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum()
+    # rows of the longest pair's machine in a fold, about
+    in_class = np.unique(data.y, return_counts=True)[1]
+    two_largest = np.sort(in_class)[-2:].sum()
     small = two_largest * len(data.folds[0][0]) <= SHORT_ROWS * n_rows
     hands = n_folds
-    if small and n_rows**2 <= SHARED:
+    if small and n_rows**2 <= SHARED:  # folds go together, but no job stays idle
         hands = int(np.ceil(max(n_folds / FOLDS_TOGETHER, n / len(some_gammas))))
     return [*product(some_gammas, _dealt(range(n_folds), hands))]
 
