@@ -265,7 +265,7 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
         """Kernel columns of some of the dual's rows."""
         return rows.block(left, ids[at])
 
-    search.allowed[k] = search.limit[k]  # so that it is not asked again
+    search.allowed[k] = search.limit[k]  # steps alone, where this fails
     beta = solve_hard(rows.diagonal(ids), columns, s, p, u, search.beta[own], most_rank)
     if beta is None:  # of high rank: on with SMO
         return

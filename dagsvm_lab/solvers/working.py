@@ -293,7 +293,7 @@ def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
 
     The own class's h is -inf, and its a 0.
     """
-    falling = sorted(h.tolist(), reverse=True)  # a list: some items, one by one
+    falling = sorted(h.tolist(), reverse=True)  # a list: its items are read one by one
     cap = np.inf if loss.shared else C
     full = 0  # the largest `full` of h are at the cap
     while True:
