@@ -68,6 +68,7 @@ class Ballot(Graph):
         """Labels, paths and scores of an evaluator's rows."""
         labels, f = self._elected(asked)
         n, n_machines = f.shape
+        # every row meets every machine: a full matrix in sparse form
         ones = np.ones(f.size, dtype=np.int64)
         columns = np.tile(np.arange(n_machines), n)
         ends = np.arange(n + 1) * n_machines
@@ -79,12 +80,14 @@ class Ballot(Graph):
 
     def _elected(self, asked) -> tuple[np.ndarray, np.ndarray]:
         """Labels and outputs of an evaluator's rows; notes those in doubt."""
-        f, slack = asked.ask_every()
+        f, slack = asked.ask_every()  # (rows, machines), both; slack may be None
         elect = self.elect or self.decode
-        scores = elect(f, self.code)
+        scores = elect(f, self.code)  # (rows, classes)
         labels = np.argmax(scores, axis=1)
         if slack is None:
             return labels, f
+        # rows whose answer rounding might change: if signs alone decide, those with an
+        # output near 0, else all; most of them are certain after all
         near = (np.abs(f) <= slack).any(axis=1)
         for k in np.flatnonzero(near | (not self.by_sign)).tolist():
             label = self._certain(f[k], slack[k], scores[k])
@@ -124,7 +127,8 @@ class Ballot(Graph):
             if not open_.any():
                 return best
             # the most that a rival can have, and the least for the best
-            side = np.asarray(self.code)[open_]
+            side = np.asarray(self.code)[open_]  # (open machines, classes), a copy
+            # 1 for the class that wins as the sign stands, -1 for one that might win
             side *= np.where(f[open_] >= 0, np.int8(1), np.int8(-1))[:, None]
             reach = scores + (side < 0).sum(axis=0)
             reach[best] = scores[best] - (side[:, best] > 0).sum()

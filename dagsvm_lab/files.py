@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -55,10 +56,24 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             part.unlink()
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content`, whole or not at all."""
+    write_atomically(path, lambda part: part.write_bytes(content))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_csv(path: Path, table, index: bool = False) -> None:
+    """Write a pandas table, whole or not at all."""
+    write_atomically(path, partial(table.to_csv, index=index))
+
+
 def write_json(path: Path, content: object, indent: int | None = 1) -> None:
     """Write `content` as JSON, whole or not at all."""
-    text = json.dumps(content, indent=indent) + "\n"
-    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+    write_text(path, json.dumps(content, indent=indent) + "\n")
 
 
 def file_digest(*paths: Path) -> str:

@@ -106,9 +106,11 @@ class Kernel(ABC):
         """Kernel values (rows of A, rows of B), in float64."""
         if issparse(A) or issparse(B):
             self.refuse_sparse()
-            A, B = csr_matrix(A, dtype=float), csr_matrix(B, dtype=float)
+            A = csr_matrix(A, dtype=float)
+            B = csr_matrix(B, dtype=float)
         else:
-            A, B = np.asarray(A, float), np.asarray(B, float)
+            A = np.asarray(A, float)
+            B = np.asarray(B, float)
         centre = self.centre(B)
         return self.pairs(self.transform(A, centre), self.transform(B, centre))
 
@@ -144,8 +146,10 @@ class Kernel(ABC):
 
     def diagonal(self, Z) -> np.ndarray:
         """k(x, x) of transformed rows."""
-        values = [self.pairs(Z[k : k + 1], Z[k : k + 1]) for k in range(Z.shape[0])]
-        return np.array(values, float).reshape(Z.shape[0])
+        n = Z.shape[0]
+        rows = (Z[k : k + 1] for k in range(n))
+        values = [self.pairs(row, row) for row in rows]
+        return np.array(values, float).reshape(n)
 
     def in_range(self, X) -> bool:
         """Whether kernel values among rows like those of X are numbers to work with."""

@@ -169,7 +169,7 @@ class Bank:
                 stop = start + block_rows
                 if without_edges:
                     block = X[start:stop]
-                else:
+                else:  # blocks have one shape: the end rows are repeated beyond them
                     around = np.arange(start - EDGE, stop + EDGE)
                     block = X[np.clip(around, 0, n - 1)]
                 with np.errstate(over="ignore", invalid="ignore"):
@@ -312,6 +312,7 @@ class Bank:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The bank as named arrays, for np.savez."""
         own = [self.kernel, *(self.kernels or [])]
+        # one array holds all widths: those of a kernel without any are ones
         plain = (1.0,) * (self.n_inputs if any(k.widths for k in own) else 0)
         values = {
             f.name: getattr(self, f.name)
@@ -403,12 +404,25 @@ def train_grid(
     _refuse_untrainable(X, Cs, {*grid, *(kernels or [])})
     m = len(code)
     n_sets = 1 if sets is None else len(sets)
+    # banks stand kernel by kernel, and set by set within each; machine t of all of
+    # them is machine t % m of bank t // m
     of_banks = [kernel for kernel in grid for _ in range(n_sets)]
     every = np.tile(code, (len(of_banks), 1))  # the machines of all banks
-    own = kernels if len(grid) == 1 else [kernel for kernel in of_banks for _ in code]
-    inside = None if sets is None else lambda t, rows: sets[t // m % n_sets, rows]
-    of_machine = soft and (lambda t, *rows: soft(t % m, *rows))
-    one = problems(codes, every, weight, of_machine, inside)
+    own = kernels  # each machine's kernel, of all banks; None if all have one
+    if len(grid) > 1:
+        own = [kernel for kernel in of_banks for _ in code]
+
+    def inside(machine, rows) -> np.ndarray:
+        """Whether the sets of these machines, of all banks, hold these rows."""
+        return sets[machine // m % n_sets, rows]
+
+    def softened(machine: int, *rows) -> np.ndarray:
+        """Soft labels: those of a machine are the same in every bank."""
+        return soft(machine % m, *rows)
+
+    one = problems(
+        codes, every, weight, soft and softened, None if sets is None else inside
+    )
     path = [one.times(C) for C in Cs]
     alike = codes if sets is None else _alike(codes, sets)
     solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
@@ -450,14 +464,24 @@ def _banks(
         # where a larger C changes nothing, the banks share their arrays
         if before is None or not np.array_equal(alpha, before):
             before = alpha
-            at = np.flatnonzero(alpha)
-            beta = (duals.s[inside] * alpha)[at]
-            parts = (beta, duals.rows[inside][at], np.searchsorted(at, ends - ends[0]))
-            coef = csr_matrix(parts, shape=(len(ends) - 1, len(codes)))
+            beta = duals.s[inside] * alpha
+            starts = ends - ends[0]
+            coef = _coefficients(beta, duals.rows[inside], starts, len(codes))
             stats = {name: getattr(duals, name)[own] for name in STATS}
             bank = bank_over(X, codes, coef, kernel, C=None, **more, **stats)
         each_C = np.broadcast_to(np.asarray(C, float), len(ends) - 1).copy()
         yield replace(bank, C=each_C)
+
+
+def _coefficients(
+    beta: np.ndarray, rows: np.ndarray, starts: np.ndarray, n_rows: int
+) -> csr_matrix:
+    """(machines, n_rows) of machines end to end, each from its start: beta of `rows`,
+    zeros left out."""
+    support = np.flatnonzero(beta)
+    ends = np.searchsorted(support, starts)
+    parts = (beta[support], rows[support], ends)
+    return csr_matrix(parts, shape=(len(starts) - 1, n_rows))
 
 
 def bank_over(X, codes: np.ndarray, coef: csr_matrix, kernel: Kernel, **more) -> Bank:
@@ -514,7 +538,9 @@ def _members(
     order = np.argsort(codes, kind="stable")  # the rows by class
     first = np.searchsorted(codes[order], np.arange(code.shape[1] + 1))
     n = np.diff(first)[c]  # rows of each machine's each class
-    rows = order[np.repeat(first[c] + n - np.cumsum(n), n) + np.arange(n.sum())]
+    # first[c], first[c] + 1, ... n of them, for one (machine, class) after the other
+    place = np.repeat(first[c] + n - np.cumsum(n), n) + np.arange(n.sum())
+    rows = order[place]
     machine = np.repeat(t, n)
     s = np.repeat(code[t, c], n).astype(float)
     ascending = np.argsort(machine * len(codes) + rows, kind="stable")
@@ -528,6 +554,7 @@ def _softened(duals: Duals, soft: Callable) -> Duals:
         labels.append(np.asarray(soft(t, duals.rows[a:b], duals.s[a:b]), float))
     y = np.concatenate(labels)
     kept = y != 0
+    # each machine's new end: how many entries before the old one are kept
     ends = np.concatenate([[0], np.cumsum(kept)])[duals.ends]
     y = y[kept]
     p = np.abs(y)

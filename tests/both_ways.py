@@ -31,6 +31,13 @@ class Made(dict):
         raise NotRecordedError(f"no table {name}")
 
 
+def table(rows=None, columns: str = "", /, **more) -> pd.DataFrame:
+    """Make a table of rows with "column names" in one string, or of columns by name."""
+    if rows is None:
+        return pd.DataFrame(more)
+    return pd.DataFrame(rows, columns=columns.split())
+
+
 def word(paper: Paper, id: str, tables: Given, reading: str = WRITTEN) -> str:
     """The word for a claim over made tables."""
     return paper.claims[id].judge(Made(tables), reading).word

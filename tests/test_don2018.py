@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from both_ways import Made, word
+from both_ways import Made, table, word
 
 from dagsvm_lab.papers import don2018 as paper
 from dagsvm_lab.report.claims import INFERRED, WRITTEN, NotRecordedError
@@ -17,10 +17,6 @@ THRESHOLDS = [0, 0.01, 0.1, *np.arange(0.25, 2.1, 0.25).tolist(), 2.3]
 THRESHOLDS += [2.5, 3, 3.5, 4, 4.5, 5]
 METHODS = [("builtin", -1), ("ovo", -1), ("dagsvm", -1)]
 METHODS += [("dcsvm", t) for t in THRESHOLDS]
-
-
-def table(**columns):
-    return pd.DataFrame(columns)
 
 
 def cost(**rules):

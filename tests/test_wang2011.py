@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from both_ways import Made, word
+from both_ways import Made, table, word
 
 from dagsvm_lab.papers import wang2011 as paper
 from dagsvm_lab.report.claims import INFERRED, WRITTEN
@@ -10,11 +10,7 @@ from dagsvm_lab.report.verdicts import published
 
 SETS = list(paper.TESTS)
 READINGS = (WRITTEN, INFERRED)
-PRINTED = paper.PRINTED
-
-
-def table(**columns):
-    return pd.DataFrame(columns)
+PRINTED = paper.PRINTED_TABLES2TO4
 
 
 def numbers(number, **columns):

@@ -5,9 +5,8 @@ brute force.
 from itertools import permutations
 
 import numpy as np
-import pandas as pd
 import pytest
-from both_ways import Made, word
+from both_ways import Made, table, word
 
 from dagsvm_lab import DAGSVC, AdaptiveDAGSVC
 from dagsvm_lab.kernels import Kernel
@@ -197,10 +196,6 @@ def test_search_rows_are_real_systems():
 
 
 # ---------------------------------------------------------------- claims
-def table(**columns):
-    return pd.DataFrame(columns)
-
-
 def against_best(wins, losses):
     """Paired tests against the best of twenty on two sets."""
     return table(

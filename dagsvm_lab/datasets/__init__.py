@@ -192,8 +192,11 @@ def _covertype(card: Card) -> tuple:
     kept, y, rows, features = _shipped(card)
     X = np.zeros((len(kept), 54), np.float32)
     X[:, :10] = kept[:, :10]
-    for first, code in ((10, kept[:, 10]), (14, kept[:, 11])):
-        X[np.arange(len(X)), first + code.astype(np.intp)] = 1
+    every = np.arange(len(X))
+    area = kept[:, 10].astype(np.intp)
+    soil = kept[:, 11].astype(np.intp)
+    X[every, 10 + area] = 1
+    X[every, 14 + soil] = 1
     areas = [f"wilderness area {k + 1}" for k in range(4)]
     soils = [f"soil type {k + 1}" for k in range(40)]
     return X, y, rows, (*features, *areas, *soils)

@@ -1,5 +1,6 @@
 """The register of the data sets: one card each, read from cards.toml."""
 
+import re
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
@@ -76,7 +77,7 @@ def list_text() -> str:
     """Return all cards as a plain table, a line each."""
     lines = [("name", "rows", "inputs", "classes", "where", "licence", "title")]
     for c in cards().values():
-        licence = c.licence.split(" (")[0].split(";")[0].split(",")[0]
+        licence = re.split(r" \(|;|,", c.licence)[0]  # its name, without conditions
         sizes = (c.split, str(c.inputs), str(c.classes))
         lines.append((c.name, *sizes, c.where, licence, c.title))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..files import file_digest, write_atomically
+from ..files import file_digest, write_bytes, write_text
 from .cards import PACKED_SETS, Card, card_of, cards, shipped, terms
 from .packed import DataError, pack, read_verified, sha256
 
@@ -44,11 +44,11 @@ def build(
             path.unlink(missing_ok=True)
             continue
         data = pack(*read_originals(card, Path(source)))
-        write_atomically(path, lambda part, data=data: part.write_bytes(data))
+        write_bytes(path, data)
         found[card.name] = "NOT the file this version ships"
         if sha256(data) == card.sha256:
             found[card.name] = "sound"
-    write_atomically(out / "README.md", lambda part: part.write_bytes(terms().encode()))
+    write_text(out / "README.md", terms())
     return found
 
 
@@ -89,9 +89,10 @@ def _mnist(data: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """
     images = np.concatenate([read_idx(part) for part in data[::2]])
     labels = np.concatenate([read_idx(part) for part in data[1::2]])
+    # (images, square down, pixel down, square across, pixel across)
     squares = images.reshape(-1, 7, 4, 7, 4)
-    sums = squares.sum(axis=(2, 4), dtype=np.int64).reshape(-1, 49)
-    return sums.astype(np.float64), labels.astype(np.int64)
+    sums = squares.sum(axis=(2, 4), dtype=np.int64)
+    return sums.reshape(-1, 49).astype(np.float64), labels.astype(np.int64)
 
 
 def fetch_or_find(card: Card) -> list[bytes]:
@@ -148,7 +149,7 @@ def _found_or_fetched(card: Card, file: str, digest: str) -> bytes:
         raise ValueError(f"{file} from {card.address} is another file")
     # a home that cannot be written is no reason to fail
     with suppress(OSError, IndexError):
-        write_atomically(own_folders()[-1] / file, lambda part: part.write_bytes(data))
+        write_bytes(own_folders()[-1] / file, data)
     return data
 
 

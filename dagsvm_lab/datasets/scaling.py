@@ -9,8 +9,9 @@ import numpy as np
 def scale_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple:
     """Return X_train and the others, each column's training range taken to [-1, 1]."""
     least = np.nanmin(X_train, axis=0)
-    most = np.nanmax(X_train, axis=0)
-    return tuple(_affine(X, least, most - least, 2.0, -1.0) for X in (X_train, *others))
+    width = np.nanmax(X_train, axis=0) - least
+    tables = (X_train, *others)
+    return tuple(_affine(X, least, width, 2.0, -1.0) for X in tables)
 
 
 def standardise_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple:
@@ -23,7 +24,8 @@ def standardise_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple
     # the deviation of a constant column may miss 0 by rounding
     constant = np.nanmin(X_train, axis=0) == np.nanmax(X_train, axis=0)
     width = np.where(constant, 0.0, deviation)
-    return tuple(_affine(X, mean, width, 1.0, 0.0) for X in (X_train, *others))
+    tables = (X_train, *others)
+    return tuple(_affine(X, mean, width, 1.0, 0.0) for X in tables)
 
 
 def _affine(

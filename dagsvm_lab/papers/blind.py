@@ -40,10 +40,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from ..datasets.scaling import standardise_like_training
 from ..report import judges
-from ..statistics import corrected_interval
 from ..systems import DAGSVC, DCSVC, FilteredDAGSVC, MaxWinsSVC
 from ..systems.search import tune
-from .common import Split, stratified_split
+from .common import Split, mean_over_splits, stratified_split
 
 FILES = {  # of each set, with the rows that train where that is not 70 %
     "movement_libras": ("movement_libras.dat", None),
@@ -156,11 +155,7 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, one in table.groupby("dataset", sort=False):
         points = one["filtered_pct"] - one["dag_pct"]
-        share = (one["test_rows"] / one["train_rows"]).mean()
-        if np.ptp(points) == 0:  # no spread, and no interval
-            mean = low = high = float(points.iloc[0])
-        else:
-            mean, low, high = corrected_interval(points, share)
+        mean, low, high = mean_over_splits(points, one["test_rows"], one["train_rows"])
         ratio = one["filtered_evaluations"] / one["dag_evaluations"]
         first = one.iloc[0]
         rows.append(

@@ -22,7 +22,7 @@ from ..report import verdicts as v
 from ..report.claims import Outcome
 from ..statistics import corrected_interval
 from .blind import MARGIN
-from .common import Split, stratified_split, timed
+from .common import Split, mean_over_splits, stratified_split, timed
 
 TEST = 4000  # test rows at most
 COSTS = ["kernel_evaluations", "support_vectors", "binary_decisions"]
@@ -187,9 +187,7 @@ def difference(rows: pd.DataFrame) -> tuple[float, float, float]:
         won, lost, n = rows[["won", "lost", "test_rows"]].iloc[0]
         return judges.points_apart(int(won), int(lost), int(n))
     points = 100 * (rows["won"] - rows["lost"]) / rows["test_rows"]
-    if np.ptp(points) == 0:  # no spread, and no interval
-        return (float(points.iloc[0]),) * 3
-    return corrected_interval(points, (rows["test_rows"] / rows["train_rows"]).mean())
+    return mean_over_splits(points, rows["test_rows"], rows["train_rows"])
 
 
 def time_ratio(

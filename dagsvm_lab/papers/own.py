@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..datasets.scaling import scale_like_training
 from ..files import CommandError, project_root
-from .common import Split, stratified_split
+from .common import Split, scaled_parts, stratified_split
 
 FEWEST = 4  # rows of a class: two to train, two to test
 
@@ -71,8 +70,7 @@ def own_split(data: OwnTable, share: float = 0.5, seed: int = 0) -> Split:
     """Part a table by class, `share` of the rows to train, inputs scaled to [-1, 1] by
     them; inputs that are constant among them are left out."""
     train, test = stratified_split(data.y, share, seed)
-    varies = np.ptp(data.X[train], axis=0) > 0
-    X, X_test = scale_like_training(data.X[train][:, varies], data.X[test][:, varies])
+    X, X_test = scaled_parts(data.X, train, test)
     rule = f"{100 * share:.0f} % of each class, at random"
     return Split(
         data.name, X, data.y[train], X_test, data.y[test], rule, seed, data.class_names

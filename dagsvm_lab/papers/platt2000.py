@@ -8,23 +8,32 @@ not depend on the computer, and *as inferred* takes LIBSVM's seconds.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from ..report import judges
 from ..report import verdicts as v
-from ..report.claims import INFERRED, WRITTEN, NotRecordedError, Outcome, Paper, Tables
-from ..report.prose import of, span
+from ..report.claims import (
+    INFERRED,
+    WRITTEN,
+    NotRecordedError,
+    Outcome,
+    Paper,
+    Tables,
+    each_row,
+)
+from ..report.prose import by_name, of, span
 from ..report.verdicts import claim_verdict, published
 from ..statistics import binomial_interval, corrected_interval, slope_interval
 
 platt = Paper("01_platt2000", "Platt, Cristianini, Shawe-Taylor 2000")
 TEST_ROWS = {"usps": 2007, "letter": 4000, "covertype": 565_892}
 METHODS = ("1-v-r", "max-wins", "dagsvm")
-PRINTED = published("platt2000_table1").query("method in @METHODS")
+PRINTED_TABLE1 = published("platt2000_table1").query("method in @METHODS")
 SOLVERS = {WRITTEN: "smo1998", INFERRED: "libsvm"}
-RULES = {
+TABLE1_RULES = {
     "error_pct": ("error", TEST_ROWS),
     "kernel_evaluations": ("count",),
     "size_kparameters": ("count",),
@@ -57,7 +66,7 @@ for _reading, _end, _more in (
         where="method != 'neural-net'",
         table=f"table1{_end}",
         keys=["dataset", "method"],
-        columns=RULES | _more,
+        columns=TABLE1_RULES | _more,
         reading=_reading,
     )
 
@@ -71,7 +80,7 @@ def wide(table: pd.DataFrame, column: str) -> pd.DataFrame:
 def in_print(t: Tables) -> pd.DataFrame:
     """Table 1 as the paper prints it; made ones in tests."""
     given = t.get("printed")
-    return PRINTED if given is None else given
+    return PRINTED_TABLE1 if given is None else given
 
 
 def work(t: Tables, reading: str) -> pd.DataFrame:
@@ -80,31 +89,13 @@ def work(t: Tables, reading: str) -> pd.DataFrame:
     return wide(rows[rows["solver"] == SOLVERS[reading]], "work")
 
 
-def by_solver(id: str, place: str, text: str, rule, **about) -> None:
-    """State a claim about training that one rule of (tables, reading) judges by either
-    solver."""
-
-    def written(t: Tables) -> object:
-        return rule(t, WRITTEN)
-
-    def inferred(t: Tables) -> object:
-        return rule(t, INFERRED)
-
-    platt.states(id, place, text, written, inferred, **about)
-
-
-def ratio_text(ratio: pd.Series) -> str:
-    """A ratio on each set, in words."""
-    return ", ".join(f"{name} {value:.2f}" for name, value in ratio.items())
-
-
 # ------------------------------------------------------------ section 1
 platt.states(
     "platt-friedman",
     "section 1",
     "In some circumstances Max Wins is Bayes optimal: where each machine prefers the "
     "more probable of its two classes (and so is the DDAG, under any list).",
-    lambda t: t["friedman"].eval("max_wins_differs == 0 and dag_differs == 0"),
+    each_row("friedman", "max_wins_differs == 0 and dag_differs == 0"),
     kind="definition",
 )
 
@@ -151,7 +142,7 @@ def errs_more(t: Tables, first: str, second: str) -> Outcome:
     ]
     points = 100 * (rows["only_first_wrong"] - rows["only_second_wrong"])
     points = (points / rows["test_rows"]).set_axis(rows["dataset"])
-    text = ratio_text(points)
+    text = by_name(points)
     return replace(judges.most_outcomes(tests), text=f"points more: {text}")
 
 
@@ -162,8 +153,8 @@ platt.states(
     "classifiers are carefully regularized (as in SVMs), the system tends to overfit. "
     "Unpruned trees of pairs err more than pruned ones (McNemar, most sets). "
     "(Inferred, a disadvantage of 1-v-1: more than unpruned trees 1-v-r.)",
-    lambda t: errs_more(t, "1-v-1 unpruned", "1-v-1 pruned"),
-    lambda t: errs_more(t, "1-v-1 unpruned", "1-v-r unpruned"),
+    partial(errs_more, first="1-v-1 unpruned", second="1-v-1 pruned"),
+    partial(errs_more, first="1-v-1 unpruned", second="1-v-r unpruned"),
 )
 
 # ------------------------------------------------------------ section 2
@@ -171,8 +162,8 @@ platt.states(
     "platt-nodes",
     "Definition 1",
     "A DDAG on N classes has N(N-1)/2 nodes and N leaves.",
-    lambda t: t["graphs"].eval(
-        "nodes == n_classes * (n_classes - 1) / 2 and leaves == n_classes"
+    each_row(
+        "graphs", "nodes == n_classes * (n_classes - 1) / 2 and leaves == n_classes"
     ),
     kind="definition",
 )
@@ -180,9 +171,7 @@ platt.states(
     "platt-path",
     "section 2",
     "Every answer takes exactly N-1 decisions.",
-    lambda t: t["graphs"].eval(
-        "path_min == n_classes - 1 and path_max == n_classes - 1"
-    ),
+    each_row("graphs", "path_min == n_classes - 1 and path_max == n_classes - 1"),
     kind="definition",
 )
 platt.states(
@@ -190,7 +179,7 @@ platt.states(
     "section 2",
     "The DDAG is equivalent to operating on a list (sets of outputs on which the two "
     "programs differ: none).",
-    lambda t: t["graphs"].eval("list_differs == 0"),
+    each_row("graphs", "list_differs == 0"),
     kind="definition",
 )
 platt.states(
@@ -198,25 +187,23 @@ platt.states(
     "section 2",
     "The DDAG does what the tree with its repeated branches does, with fewer nodes "
     "(from four classes on).",
-    lambda t: (
-        t["graphs"]
-        .query("n_classes >= 4")
-        .eval("tree_differs == 0 and nodes < tree_nodes")
+    each_row(
+        "graphs", "tree_differs == 0 and nodes < tree_nodes", where="n_classes >= 4"
     ),
     kind="definition",
 )
 
 
 # ------------------------------------------------------------ section 3
-platt.states(
+@platt.claim(
     "platt-dimension",
     "Theorem 1",
     "The bound has margins and classes in it, not the dimension of the space.",
-    lambda t: bool(
-        np.ptp(t["dimension"]["bound"]) < 1e-6 * t["dimension"]["bound"].max()
-    ),
     kind="definition",
 )
+def _dimension(t: Tables) -> bool:
+    bound = t["dimension"]["bound"]
+    return bool(np.ptp(bound) < 1e-6 * bound.max())
 
 
 @platt.claim(
@@ -257,7 +244,7 @@ platt.states(
     "section 3",
     "The DDAG of hyperplanes cuts the input space into polytopic regions (midpoints of "
     "two points with one path that leave it: none).",
-    lambda t: t["midpoints"].query("kernel == 'linear'").eval("left == 0"),
+    each_row("midpoints", "left == 0", where="kernel == 'linear'"),
     kind="definition",
 )
 
@@ -277,7 +264,7 @@ platt.states(
     "A DDAG whose j-nodes have large margins errs less on class j: the larger D', the "
     "larger epsilon_j = P(in class j and misclassified), as Theorem 2 has it (ranks "
     "within each set).",
-    lambda t: margins_and_errors(t, "joint_pct"),
+    partial(margins_and_errors, column="joint_pct"),
     evidence="margins at the j-nodes",
 )
 platt.states(
@@ -285,7 +272,7 @@ platt.states(
     "section 3",
     "The same with the share of class j that is misclassified (how accurate it is at "
     "identifying class j).",
-    lambda t: margins_and_errors(t, "error_pct"),
+    partial(margins_and_errors, column="error_pct"),
     evidence="margins at the j-nodes",
 )
 platt.states(
@@ -303,9 +290,15 @@ platt.states(
     "section 4",
     "It is safe to discard the losing class (hard margin): no training row of it lies "
     "nearer to the surface than the margin.",
-    lambda t: t["safe"].eval("training_inside == 0"),
+    each_row("safe", "training_inside == 0"),
     kind="definition",
 )
+
+
+def as_chance_has(significant: pd.Series) -> bool:
+    """Whether no more differences are significant at .05 than chance makes so."""
+    low, _ = binomial_interval(int(significant.sum()), len(significant))
+    return low <= 5
 
 
 @platt.claim(
@@ -316,14 +309,12 @@ platt.states(
 )
 def _order(t: Tables) -> Outcome:
     by_set = t["orders"].groupby("dataset", sort=False)
-    few = by_set["significant"].agg(
-        lambda s: binomial_interval(int(s.sum()), len(s))[0] <= 5
-    )
+    few = by_set["significant"].agg(as_chance_has)
     points = t["orders"].eval("100 * abs(gained) / test_rows")
     median = points.groupby(t["orders"]["dataset"], sort=False).median()
-    text = ", ".join(f"{name} {value:.2f}" for name, value in median.items())
     return replace(
-        judges.every(few, "sets"), effect=f"median difference in points: {text}"
+        judges.every(few, "sets"),
+        effect=f"median difference in points: {by_name(median)}",
     )
 
 
@@ -397,7 +388,7 @@ def at_most_twice(t: Tables, reading: str) -> Outcome:
     return replace(outcome, text=f"{text} times", effect=f"Eq. 2 exactly: {exact:.2f}")
 
 
-by_solver(
+platt.both(
     "platt-superlinear",
     "section 4",
     "Training scales more than linearly with m (exponent less 1, over pairs of "
@@ -405,7 +396,7 @@ by_solver(
     superlinear,
     evidence="exponent of training",
 )
-by_solver(
+platt.both(
     "platt-exponent",
     "section 4",
     "Training time is c m^gamma with gamma about 2 (over pairs of classes).",
@@ -413,14 +404,14 @@ by_solver(
     published=2.0,
     evidence="exponent of training",
 )
-by_solver(
+platt.both(
     "platt-time-rest",
     "section 1, Eq. 1",
     "1-v-r training grows linearly with N (its exponent).",
     linear_in_n,
     published=1.0,
 )
-by_solver(
+platt.both(
     "platt-time-pairs",
     "Eq. 2",
     "All 1-v-1 machines take c N(N-1)/2 (2m/N)^2: over that, nothing depends on N "
@@ -428,7 +419,7 @@ by_solver(
     eq2_holds,
     evidence="all pairs over N",
 )
-by_solver(
+platt.both(
     "platt-time-twice",
     "section 4",
     "All 1-v-1 machines take only twice the time of a single 1-v-r machine (2(N-1)/N, "
@@ -439,38 +430,47 @@ by_solver(
 )
 
 
-def faster_than_wins(ratio: pd.Series) -> Outcome:
-    """Whether Max Wins takes longer to train on each set."""
-    return replace(judges.every(ratio > 1, "sets"), effect=ratio_text(ratio))
+def faster_than_wins(training: pd.DataFrame) -> Outcome:
+    """Whether Max Wins takes longer to train on each set; a column a method."""
+    ratio = training["max-wins"] / training["dagsvm"]
+    return replace(judges.every(ratio > 1, "sets"), effect=by_name(ratio))
 
 
-by_solver(
+def faster_by_solver(t: Tables, reading: str) -> Outcome:
+    """The same, of the work that a reading's solver counts."""
+    return faster_than_wins(work(t, reading))
+
+
+platt.both(
     "platt-faster-than-wins",
     "Abstract, section 4",
     "DAGSVM is substantially faster to train than Max Wins (work of Max Wins over "
     "DAGSVM's, at Table 1's sigma and C).",
-    lambda t, r: faster_than_wins(work(t, r).eval("`max-wins` / dagsvm")),
-    evidence="training against Max Wins",
-)
-platt.states(
-    "platt-faster-than-wins-printed",
-    "Table 1",
-    "The same, of the seconds that Table 1 prints.",
-    lambda t: faster_than_wins(
-        wide(in_print(t), "train_cpu_s").eval("`max-wins` / dagsvm")
-    ),
+    faster_by_solver,
     evidence="training against Max Wins",
 )
 
+
+@platt.claim(
+    "platt-faster-than-wins-printed",
+    "Table 1",
+    "The same, of the seconds that Table 1 prints.",
+    evidence="training against Max Wins",
+)
+def _faster_in_print(t: Tables) -> Outcome:
+    return faster_than_wins(wide(in_print(t), "train_cpu_s"))
+
+
 # ------------------------------------------------------------ section 5
-platt.states(
+@platt.claim(
     "platt-covertype-test",
     "section 5",
     "Covertype has 565,893 test examples.",
-    lambda t: of(t["datasets"], "covertype")["test"].iloc[0],
     published=565_893,
     rule=("exact",),
 )
+def _covertype_test(t: Tables) -> int:
+    return of(t["datasets"], "covertype")["test"].iloc[0]
 
 
 @platt.claim(
@@ -495,9 +495,10 @@ def _gaussian_best(t: Tables) -> Outcome:
     return replace(judges.on_each(tests), text=text)
 
 
-platt.claims["platt-gaussian-best"].bodies[INFERRED] = lambda t: judges.every(
-    t["kernels"].eval("gaussian_pct < polynomial_pct"), "methods and sets"
-)
+@platt.inferred("platt-gaussian-best")
+def _lowest_on_validation(t: Tables) -> Outcome:
+    lower = t["kernels"]["gaussian_pct"] < t["kernels"]["polynomial_pct"]
+    return judges.every(lower, "methods and sets")
 
 
 @platt.claim(
@@ -520,7 +521,7 @@ def _parameters(t: Tables) -> Outcome:
 )
 def _selected(t: Tables) -> Outcome:
     found = t["selected"]
-    near = found["p_to_best"] >= 0.05 / len(PRINTED)
+    near = found["p_to_best"] >= 0.05 / len(PRINTED_TABLE1)
     worse = found["printed_pct"] - found["best_pct"]
     outcome = judges.every(near, "settings")
     return replace(outcome, effect=f"{span(worse, 2)} points above the best")
@@ -536,7 +537,7 @@ def _errors_similar(t: Tables) -> Outcome:
     rows = t["table1"].query("method in @METHODS")
     apart = rows.groupby("dataset", sort=False)["error_pct"].agg(np.ptp)
     outcome = judges.every(apart <= 1.2, "sets", tells="1.2 points")
-    return replace(outcome, effect=f"{ratio_text(apart)} points apart")
+    return replace(outcome, effect=f"{by_name(apart)} points apart")
 
 
 def none_better(t: Tables, name: str) -> Outcome:
@@ -554,7 +555,7 @@ def none_better(t: Tables, name: str) -> Outcome:
     )
 
 
-def training_ratio(t: Tables, name: str, reading: str) -> Outcome:
+def training_ratio(t: Tables, reading: str, name: str) -> Outcome:
     """How many times as long 1-v-r trains as DAGSVM, against the printed ratio."""
     row = of(work(t, reading).reset_index(), name).iloc[0]
     printed = RATIOS[name]
@@ -570,13 +571,13 @@ for _name, _title in (("usps", "USPS"), ("letter", "Letter")):
         "section 5",
         f"On {_title} neither 1-v-r nor Max Wins is significantly better than DAGSVM "
         "(McNemar, .05).",
-        lambda t, name=_name: none_better(t, name),
+        partial(none_better, name=_name),
     )
-    by_solver(
+    platt.both(
         f"platt-training-{_name}",
         "section 5",
         f"DAGSVM trains {RATIOS[_name]} times faster than 1-v-r on {_title}.",
-        lambda t, r, name=_name: training_ratio(t, name, r),
+        partial(training_ratio, name=_name),
         published=RATIOS[_name],
     )
 
@@ -588,7 +589,7 @@ def faster_than_rest(t: Tables, reading: str) -> Outcome:
     return replace(judges.every(ratio > 1, "sets"), effect=f"{span(ratio)} times")
 
 
-by_solver(
+platt.both(
     "platt-training-order",
     "section 5",
     "DAGSVM and Max Wins train faster than 1-v-r on every set.",
@@ -619,36 +620,44 @@ def _covertype_wins(t: Tables) -> Outcome:
     return replace(judges.on_each(tests), effect=effect, chance=chance)
 
 
-platt.states(
+@platt.claim(
     "platt-wins-before-rest",
     "section 5",
     "Max Wins needs fewer kernel evaluations than 1-v-r: its machines share support "
     "vectors.",
-    lambda t: wide(t["table1"], "kernel_evaluations").eval("`max-wins` < `1-v-r`"),
 )
-platt.states(
+def _wins_before_rest(t: Tables) -> pd.Series:
+    evaluations = wide(t["table1"], "kernel_evaluations")
+    return evaluations["max-wins"] < evaluations["1-v-r"]
+
+
+@platt.claim(
     "platt-dag-fastest",
     "section 5",
     "DAGSVM has the fastest evaluation: the fewest kernel evaluations of the three.",
-    lambda t: wide(t["table1"], "kernel_evaluations").eval(
-        "dagsvm < `max-wins` and dagsvm < `1-v-r`"
-    ),
 )
+def _dag_fastest(t: Tables) -> pd.Series:
+    evaluations = wide(t["table1"], "kernel_evaluations")
+    dag = evaluations["dagsvm"]
+    return (dag < evaluations["max-wins"]) & (dag < evaluations["1-v-r"])
+
+
+def evaluation_ratio(t: Tables, name: str, table: str) -> float:
+    """How many times DAGSVM's kernel evaluations Max Wins has on a set."""
+    row = wide(of(t[table], name), "kernel_evaluations").iloc[0]
+    return row["max-wins"] / row["dagsvm"]
+
+
 for _id, _text, _name, _times in (
     ("most", "At best", "usps", 2.3),
     ("least", "At worst", "covertype", 1.6),
 ):
-
-    def _evaluation(t: Tables, table: str = "table1", name: str = _name) -> float:
-        row = wide(of(t[table], name), "kernel_evaluations").iloc[0]
-        return row["max-wins"] / row["dagsvm"]
-
     platt.states(
         f"platt-evaluation-{_id}",
         "section 5",
         f"{_text} DAGSVM evaluates {_times} times faster than Max Wins ({_name}).",
-        _evaluation,
-        lambda t, rule=_evaluation: rule(t, "table1_inferred"),
+        partial(evaluation_ratio, name=_name, table="table1"),
+        partial(evaluation_ratio, name=_name, table="table1_inferred"),
         published=_times,
         fitted=True,
     )
@@ -691,8 +700,8 @@ platt.states(
     "Abstract",
     "DAGSVM is substantially faster to evaluate than 1-v-r or Max Wins, on the clock "
     "(seconds of one run: a batch). (Inferred: rows one at a time.)",
-    lambda t: faster_answers(t, "batch"),
-    lambda t: faster_answers(t, "row"),
+    partial(faster_answers, what="batch"),
+    partial(faster_answers, what="row"),
     evidence="clock of answers",
 )
 platt.states(
@@ -701,8 +710,8 @@ platt.states(
     "The number of kernel evaluations is a good indication of evaluation time: on each "
     "set the rivals' time over DAGSVM's is the ratio of evaluations within 15 % "
     "(close: 30 %; seconds of one run, a batch). (Inferred: rows one at a time.)",
-    lambda t: indicates(t, "batch"),
-    lambda t: indicates(t, "row"),
+    partial(indicates, what="batch"),
+    partial(indicates, what="row"),
     evidence="clock of answers",
 )
 
@@ -717,7 +726,7 @@ def _sharing(t: Tables) -> Outcome:
     rows = t["sizes"].query("method == 'max-wins'").set_index("dataset")
     ratio = rows["apart_k"] / rows["nonzero_inputs_k"]
     outcome = judges.every(ratio >= 2, "sets", tells="savings of half")
-    return replace(outcome, effect=f"{ratio_text(ratio)} times smaller")
+    return replace(outcome, effect=f"{by_name(ratio)} times smaller")
 
 
 @platt.claim(
@@ -748,8 +757,8 @@ platt.states(
     "Hyperplanes with a threshold shatter at margin gamma at most min(R^2/gamma^2, n + "
     "1) points of a ball of radius R. (Meant: min(ceil(R^2/gamma^2), n) + 1; the "
     "printed form is that of hyperplanes through the origin.)",
-    lambda t: t["shattered"].eval("points <= printed + 1e-6"),
-    lambda t: t["shattered"].eval("points <= corrected + 1e-6"),
+    each_row("shattered", "points <= printed + 1e-6"),
+    each_row("shattered", "points <= corrected + 1e-6"),
     kind="misprint",
 )
 

@@ -10,42 +10,50 @@ printed numbers point, and Table 3's trees counted "for one classification".
 set and two systems), "on average" by the mean of four sets with its sampling error.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from ..report import judges
 from ..report import verdicts as v
-from ..report.claims import INFERRED, WRITTEN, NotRecordedError, Outcome, Paper, Tables
+from ..report.claims import (
+    INFERRED,
+    WRITTEN,
+    NotRecordedError,
+    Outcome,
+    Paper,
+    Tables,
+    each_row,
+)
 from ..report.prose import of
 
 wang = Paper("03_wang2011", "Wang, Zheng, Zhou 2011")
-Rule = Callable[[Tables, str], object]
 SYSTEMS = ("svm_oao", "svm_oaa", "svm_cbts", "ppsvm_oao", "ppsvm_oaa", "btppsvm")
 TREES = ("svm_cbts", "btppsvm")
 VOTES = tuple(s for s in SYSTEMS if s not in TREES)
 TWINS = {"ppsvm_oao": "svm_oao", "ppsvm_oaa": "svm_oaa", "btppsvm": "svm_cbts"}
 TESTS = {"letter": 5000, "optdigit": 1797, "pendigit": 3498, "mnist": 10000}
-PRINTED = v.published("wang2011_tables2to4")
+PRINTED_TABLES2TO4 = v.published("wang2011_tables2to4")
 MEASURES = {2: "accuracy_pct", 3: "support_vectors_pct", 4: "binary_classifiers"}
 TARGET = {  # the printed cells: (data set, measure, system)
     (row["dataset"], row["measure"], s): row[s]
-    for row in PRINTED.to_dict("records")
+    for row in PRINTED_TABLES2TO4.to_dict("records")
     for s in SYSTEMS
 }
-MARGIN = 0.5  # points of accuracy that count as a loss
-DEPENDENT = (0.8, 1.25)  # rows misled twice, over chance: independent layers lie within
+COMPARABLE_MARGIN = 0.5  # points of accuracy that count as a loss
+# times as many rows misled in two layers as chance misleads: so near 1, independent
+INDEPENDENT_RATIOS = (0.8, 1.25)
 
 # ------------------------------------------------------------ table cells
 COUNTS = dict.fromkeys(SYSTEMS, ("count",))
-RULES = {
+TABLE_RULES = {
     2: dict.fromkeys(SYSTEMS, ("accuracy", TESTS)),
     3: COUNTS,
     4: dict.fromkeys(TREES, ("count",)),  # 325 and 26 follow from the classes
 }
-for _n in RULES:
+for _n in TABLE_RULES:
     wang.picked(
         f"table{_n}_inferred",
         "C, gamma, labels, shares and the count of support vectors were chosen by "
@@ -60,7 +68,7 @@ wang.cells(
     columns=dict.fromkeys(("classes", "features", "train", "test"), ("exact",)),
 )
 for _reading, _end in ((WRITTEN, ""), (INFERRED, "_inferred")):
-    for _n, _columns in RULES.items():
+    for _n, _columns in TABLE_RULES.items():
         wang.cells(
             f"wang-table{_n}",
             place=f"Table {_n}",
@@ -93,23 +101,6 @@ wang.cells(
 
 
 # ------------------------------------------------------------ tools of the rules
-def states(id: str, *about, **more) -> None:
-    """State a claim of the letter, as `Paper.states` does."""
-    wang.states(f"wang-{id}", *about, **more)
-
-
-def both(id: str, place: str, text: str, rule: Rule, **about) -> None:
-    """State a claim that one rule of (tables, reading) judges in both readings."""
-
-    def written(t: Tables) -> object:
-        return rule(t, WRITTEN)
-
-    def inferred(t: Tables) -> object:
-        return rule(t, INFERRED)
-
-    states(id, place, text, written, inferred, **about)
-
-
 def by_set(t: Tables, number: int, reading: str = WRITTEN) -> pd.DataFrame:
     """Table 2, 3 or 4 in a reading: a row a data set, without averages."""
     name = f"table{number}" + ("_inferred" if reading == INFERRED else "")
@@ -144,8 +135,10 @@ def mean_points(rows: pd.DataFrame) -> tuple[float, float, float]:
     """Mean over data sets of the points that the first system is ahead, and the 95 %
     limits that come of the sampling of test rows."""
     each = np.array([judges.points_apart(*r) for r in rows.to_numpy()])
-    mean = each[:, 0].mean()
-    half = np.sqrt(((each[:, 2] - each[:, 0]) ** 2).sum()) / len(each)
+    points, _, high = each.T
+    mean = points.mean()
+    # sets are independent: their half widths add up as squares
+    half = np.sqrt(((high - points) ** 2).sum()) / len(each)
     return float(mean), float(mean - half), float(mean + half)
 
 
@@ -170,39 +163,48 @@ def ratio_to_formula(t: Tables, system: str, column: str) -> Outcome:
 
 
 # ------------------------------------------------------------ sections 1 and 2
-states(
-    "pairs",
+@wang.claim(
+    "wang-pairs",
     "Section 1",
     "One-against-one holds n(n-1)/2 machines, one-against-all n.",
-    lambda t: by_set(t, 4).eval(
+    kind="definition",
+)
+def _pairs(t: Tables) -> pd.Series:
+    return by_set(t, 4).eval(
         "ppsvm_oao == svm_oao and ppsvm_oaa == svm_oaa and "
         "svm_oao == svm_oaa * (svm_oaa - 1) / 2"
-    ),
-    kind="definition",
-)
-states(
-    "path-dag",
+    )
+
+
+wang.states(
+    "wang-path-dag",
     "Section 1",
     "A DAGSVM asks n-1 machines for one classification.",
-    lambda t: path(t, "dagsvm").eval("mean_path == n_classes - 1"),
+    each_row("paths", "mean_path == n_classes - 1", where="system == 'dagsvm'"),
     kind="definition",
 )
-states(
-    "unclassifiable",
+
+
+@wang.claim(
+    "wang-unclassifiable",
     "Sections 1, 2",
     "One-against-one and one-against-all leave rows unclassified (some test rows, each "
     "set and system).",
-    lambda t: judges.every(
-        as_written(t).query("system in @VOTES")["unclassified_pct"] > 0, "cases"
-    ),
 )
-states(
-    "no-region",
+def _unclassifiable(t: Tables) -> Outcome:
+    votes = as_written(t).query("system in @VOTES")
+    return judges.every(votes["unclassified_pct"] > 0, "cases")
+
+
+@wang.claim(
+    "wang-no-region",
     "Section 2",
     "A tree leaves no row unclassified.",
-    lambda t: as_written(t).query("system in @TREES")["unclassified_pct"] == 0,
     kind="definition",
 )
+def _no_region(t: Tables) -> pd.Series:
+    trees = as_written(t).query("system in @TREES")
+    return trees["unclassified_pct"] == 0
 
 
 @wang.claim(
@@ -226,8 +228,8 @@ def more_accurate(t: Tables, reading: str) -> Outcome:
     return judges.majority(rows.eval("(wins - losses) / n"), "cases")
 
 
-both(
-    "higher-accuracy",
+wang.both(
+    "wang-higher-accuracy",
     "Section 2",
     "Posterior machines are more accurate than ordinary ones (both votes, each set).",
     more_accurate,
@@ -252,23 +254,25 @@ for _id, _text, _column, _more in (
     ("noise-loss", "lose less accuracy than", "loss_points", "ordinary"),
     ("noise-svs", "store fewer support vectors than", "support_vectors", "ordinary"),
 ):
-    both(
-        _id,
+    wang.both(
+        f"wang-{_id}",
         "Section 2",
         f"With flipped labels posterior machines {_text} ordinary ones (C and gamma of "
         "clean labels).",
-        lambda t, r, column=_column, more=_more: noisy(t, r, column, more),
+        partial(noisy, column=_column, more=_more),
         evidence="flipped labels" if _id != "noise-svs" else "",
     )
-states(
-    "redundant",
+
+
+@wang.claim(
+    "wang-redundant",
     "Section 2",
     "Support vectors whose neighbours are all of their own class become redundant "
     "(fewer of them at k = 11 than at k = 1, each set).",
-    lambda t: judges.every(
-        t["redundant"].eval("surrounded_soft < surrounded_hard"), "sets"
-    ),
 )
+def _redundant(t: Tables) -> Outcome:
+    found = t["redundant"]
+    return judges.every(found["surrounded_soft"] < found["surrounded_hard"], "sets")
 
 
 # ------------------------------------------------------------ section 3
@@ -286,7 +290,7 @@ def _layers(t: Tables) -> Outcome:
     outcome = judges.against(ratio.mean(), 1.0)
     effect = f"independence costs {(ratio.mean() - 1):+.0%} of the error"
     why = f"rows misled twice are {twice:.1f} times as many as independence gives"
-    met = DEPENDENT[0] <= twice <= DEPENDENT[1]
+    met = INDEPENDENT_RATIOS[0] <= twice <= INDEPENDENT_RATIOS[1]
     return replace(judges.assuming(met, why, outcome), effect=effect)
 
 
@@ -307,30 +311,35 @@ def top_pair(t: Tables, routing: str) -> Outcome:
     return judges.most_outcomes(on_sets(rows))
 
 
-states(
-    "top-pair",
+wang.states(
+    "wang-top-pair",
     "Section 3",
     "Separating the most separable pair first is the most accurate rule (against the "
     "centre and the closest pair, each set, McNemar). (Inferred: samples routed, and "
     "against a random pair, too.)",
-    lambda t: top_pair(t, "classes"),
-    lambda t: top_pair(t, "samples"),
+    partial(top_pair, routing="classes"),
+    partial(top_pair, routing="samples"),
 )
-states(
-    "fisher-measure",
+
+
+@wang.claim(
+    "wang-fisher-measure",
     "Eq. 4",
     "The larger a pair's Fisher ratio, the fewer errors its machine makes (rank "
     "correlation, each set).",
-    lambda t: judges.on_each(
+)
+def _fisher_measure(t: Tables) -> Outcome:
+    return judges.on_each(
         judges.correlated(part["ratio"], -part["error_pct"])
         for _, part in t["separability"].groupby("dataset", sort=False)
-    ),
-)
-states(
-    "best-case",
+    )
+
+
+wang.states(
+    "wang-best-case",
     "Section 3.2",
     "Where no class goes both ways a tree has n-1 machines.",
-    lambda t: t["retrained"].query("share == .5").eval("machines == n_classes - 1"),
+    each_row("retrained", "machines == n_classes - 1", where="share == .5"),
     kind="definition",
 )
 NOT_HALVED = "the paper's condition, no common class, is not met"
@@ -351,14 +360,19 @@ def growth(t: Tables, system: str) -> Outcome:
     return replace(judges.on_each(found.values()), text=text, effect=effect)
 
 
-states(
-    "growth",
+def growth_under_condition(t: Tables) -> Outcome:
+    """The same for BTPPSVM, under the paper's condition."""
+    return judges.assuming(common(t) == 0, NOT_HALVED, growth(t, "btppsvm"))
+
+
+wang.states(
+    "wang-growth",
     "Abstract, section 3.2",
     "Under the condition that children have no common class the path grows as "
     "O(log2 n): its exponent in log2 n is at most 1. (As written classes are shared. "
     "Inferred: no class is, nodes retrained.)",
-    lambda t: judges.assuming(common(t) == 0, NOT_HALVED, growth(t, "btppsvm")),
-    lambda t: growth(t, "halving"),
+    growth_under_condition,
+    partial(growth, system="halving"),
     evidence="halving",
 )
 
@@ -379,22 +393,27 @@ def halved(t: Tables, tree: str) -> Outcome:
     return replace(outcome, effect=f"{ratio.min():.2f} to {ratio.max():.2f}")
 
 
-states(
-    "layer-classes",
+def halved_under_condition(t: Tables) -> Outcome:
+    """The same for BTPPSVM, under the paper's condition."""
+    return judges.assuming(common(t) == 0, NOT_HALVED, halved(t, "shared"))
+
+
+wang.states(
+    "wang-layer-classes",
     "Section 3.2",
     "Under the same condition a node of layer k holds n / 2^k classes on average "
     "(measured over that).",
-    lambda t: judges.assuming(common(t) == 0, NOT_HALVED, halved(t, "shared")),
-    lambda t: halved(t, "halving"),
+    halved_under_condition,
+    partial(halved, tree="halving"),
     evidence="halving",
 )
-states(
-    "path-cbts",
+wang.states(
+    "wang-path-cbts",
     "Section 1",
     "c-BTS asks log_{4/3}((n+3)/4) machines on average (measured over that). "
     "(Inferred: retrained on groups.)",
-    lambda t: ratio_to_formula(t, "svm_cbts", "log43"),
-    lambda t: ratio_to_formula(t, "svm_cbts, retrained", "log43"),
+    partial(ratio_to_formula, system="svm_cbts", column="log43"),
+    partial(ratio_to_formula, system="svm_cbts, retrained", column="log43"),
     published=1,
 )
 
@@ -404,15 +423,14 @@ def widths(t: Tables) -> pd.DataFrame:
     return t["band"].query("system == 'svm_cbts'").sort_values(["dataset", "band"])
 
 
-states(
-    "band-machines",
+@wang.claim(
+    "wang-band-machines",
     "Section 3.2",
     "A larger reassignment threshold raises the number of machines (c-BTS, each set).",
-    lambda t: judges.every(
-        widths(t).groupby("dataset")["machines"].agg(lambda m: m.iloc[-1] > m.iloc[0]),
-        "sets",
-    ),
 )
+def _band_machines(t: Tables) -> Outcome:
+    machines = widths(t).groupby("dataset")["machines"]
+    return judges.every(machines.last() > machines.first(), "sets")
 
 
 @wang.claim(
@@ -434,7 +452,9 @@ def comparable(t: Tables, reading: str) -> Outcome:
     """Whether BTPPSVM is within a margin of each vote, on each set."""
     cases = pd.concat([duels(t, reading, "btppsvm", other) for other in VOTES])
     points = [judges.points_apart(*row) for row in cases.to_numpy()]
-    outcome = judges.on_each(judges.not_below(*p, margin=MARGIN) for p in points)
+    outcome = judges.on_each(
+        judges.not_below(*p, margin=COMPARABLE_MARGIN) for p in points
+    )
     worst = min(p[0] for p in points)
     return replace(outcome, effect=f"at worst {worst:+.2f} points")
 
@@ -462,6 +482,17 @@ def oao_best(t: Tables, reading: str) -> Outcome:
     return judges.most_outcomes(found)
 
 
+def equals_oao(t: Tables, reading: str) -> Outcome:
+    """Whether BTPPSVM is within .25 points of one-against-one, in the mean."""
+    points = mean_points(duels(t, reading, "btppsvm", "svm_oao"))
+    return judges.near_zero(*points, margin=0.25)
+
+
+def above_cbts(t: Tables, reading: str) -> Outcome:
+    """Whether BTPPSVM is more accurate than c-BTS, in the mean."""
+    return judges.above(*mean_points(duels(t, reading, "btppsvm", "svm_cbts")))
+
+
 ACCURACY = "accuracies of the six"
 for _id, _place, _text, _rule in (
     (
@@ -482,15 +513,13 @@ for _id, _place, _text, _rule in (
         "equals-oao",
         "Section 4",
         "On average BTPPSVM is as accurate as ordinary one-against-one (within .25).",
-        lambda t, r: judges.near_zero(
-            *mean_points(duels(t, r, "btppsvm", "svm_oao")), margin=0.25
-        ),
+        equals_oao,
     ),
     (
         "above-cbts",
         "Section 4",
         "On average BTPPSVM is more accurate than c-BTS (printed: about .1 points).",
-        lambda t, r: judges.above(*mean_points(duels(t, r, "btppsvm", "svm_cbts"))),
+        above_cbts,
     ),
     (
         "oao-best",
@@ -500,7 +529,7 @@ for _id, _place, _text, _rule in (
         oao_best,
     ),
 ):
-    both(_id, _place, _text, _rule, fitted=True, evidence=ACCURACY)
+    wang.both(f"wang-{_id}", _place, _text, _rule, fitted=True, evidence=ACCURACY)
 
 
 # ------------------------------------------------------------ section 4: counts
@@ -510,40 +539,50 @@ def share_of(t: Tables, reading: str, other: str) -> float:
     return float(100 * mean["btppsvm"] / mean[other])
 
 
-VECTORS = "support vectors of the trees"
-both(
-    "posterior-fewer-svs",
+def fewer_with_posterior(t: Tables, reading: str) -> Outcome:
+    """Whether each system has fewer support vectors than its ordinary twin, on each
+    set."""
+    stored = by_set(t, 3, reading)
+    fewer = [stored[soft] < stored[hard] for soft, hard in TWINS.items()]
+    return judges.every(pd.concat(fewer), "cases")
+
+
+def fewest(t: Tables, reading: str) -> Outcome:
+    """Whether BTPPSVM has the fewest support vectors of the six, on each set."""
+    return judges.every(by_set(t, 3, reading).idxmin(axis=1) == "btppsvm", "sets")
+
+
+TREE_VECTORS = "support vectors of the trees"
+wang.both(
+    "wang-posterior-fewer-svs",
     "Section 4",
     "Each system stores fewer support vectors with posterior labels, on every set. "
     "(Inferred: trees counted for one classification.)",
-    lambda t, r: judges.every(
-        pd.concat([by_set(t, 3, r)[a] < by_set(t, 3, r)[b] for a, b in TWINS.items()]),
-        "cases",
-    ),
+    fewer_with_posterior,
     fitted=True,
 )
-both(
-    "fewest-svs",
+wang.both(
+    "wang-fewest-svs",
     "Table 3",
     "BTPPSVM stores the fewest support vectors of the six on every set. (Inferred: as "
     "above.)",
-    lambda t, r: judges.every(by_set(t, 3, r).idxmin(axis=1) == "btppsvm", "sets"),
+    fewest,
     fitted=True,
-    evidence=VECTORS,
+    evidence=TREE_VECTORS,
 )
 for _other, _name, _share in (
     ("svm_oao", "ordinary", 60),
     ("ppsvm_oao", "posterior", 78),
 ):
-    both(
-        f"svs-{_share}",
+    wang.both(
+        f"wang-svs-{_share}",
         "Section 4",
         f"BTPPSVM stores {_share} % of the support vectors of {_name} one-against-one "
         "(means). (Inferred: as above.)",
-        lambda t, r, other=_other: share_of(t, r, other),
+        partial(share_of, other=_other),
         published=_share,
         fitted=True,
-        evidence=VECTORS,
+        evidence=TREE_VECTORS,
     )
 
 
@@ -552,15 +591,15 @@ def asked(t: Tables) -> pd.DataFrame:
     return as_written(t).pivot(index="dataset", columns="system", values="mean_path")
 
 
-states(
-    "fewer-than-oao",
+@wang.claim(
+    "wang-fewer-than-oao",
     "Section 4",
     "For one classification both trees ask significantly fewer machines than "
     "one-against-one (less than half, each set).",
-    lambda t: judges.every(
-        asked(t).eval("svm_cbts < svm_oao / 2 and btppsvm < svm_oao / 2"), "sets"
-    ),
 )
+def _fewer_than_oao(t: Tables) -> Outcome:
+    half = asked(t).eval("svm_cbts < svm_oao / 2 and btppsvm < svm_oao / 2")
+    return judges.every(half, "sets")
 
 
 def fewer_machines(t: Tables, reading: str) -> Outcome:
@@ -571,8 +610,8 @@ def fewer_machines(t: Tables, reading: str) -> Outcome:
     return replace(judges.most_outcomes(each), text=text)
 
 
-both(
-    "fewer-than-cbts",
+wang.both(
+    "wang-fewer-than-cbts",
     "Section 4",
     "In most cases BTPPSVM has fewer machines than both one-against-one and c-BTS.",
     fewer_machines,
@@ -584,7 +623,8 @@ both(
 def saved(t: Tables, other: str, printed_pct: float) -> Outcome:
     """Judge a saving of test time as a ratio of seconds of one run."""
     seconds = t["table5"].set_index("system")["test_s"]
-    ours, theirs = seconds["btppsvm"], seconds[other]
+    ours = seconds["btppsvm"]
+    theirs = seconds[other]
     ratio = round(1 / (1 - printed_pct / 100), 2)
     outcome = judges.clock([ours], [theirs], ratio)
     return replace(outcome, effect=f"saves {100 * (1 - ours / theirs):.1f} %")
@@ -607,20 +647,20 @@ for _id, _other, _share in (
     ("48-oaa", "svm_oaa", 47.7),
     ("57", "svm_cbts", 57.1),
 ):
-    states(
-        f"saves-{_id}",
+    wang.states(
+        f"wang-saves-{_id}",
         "Section 4",
         f"BTPPSVM saves {_share} % of {_other}'s test time on Letter (a ratio of "
         f"{1 / (1 - _share / 100):.2f}; seconds of one run).",
-        lambda t, other=_other, share=_share: saved(t, other, share),
+        partial(saved, other=_other, printed_pct=_share),
         evidence=CLOCK,
     )
 for _id, _column in (("test", "test_s"), ("training", "train_s")):
-    states(
-        f"shortest-{_id}",
+    wang.states(
+        f"wang-shortest-{_id}",
         "Table 5",
         f"BTPPSVM has the shortest {_id} time of the six on Letter (one run).",
-        lambda t, column=_column: shortest(t, column),
+        partial(shortest, column=_column),
         evidence=CLOCK if _id == "test" else "",
     )
 
@@ -649,23 +689,32 @@ def at_eleven(t: Tables, letter: bool) -> pd.DataFrame:
     return ends.assign(first=first)
 
 
+def error_falls(t: Tables, letter: bool) -> Outcome:
+    """Whether the test error is lower at k = 11 than at k = 1, by McNemar's test."""
+    return judges.on_each(on_sets(at_eleven(t, letter)))
+
+
+def vectors_fall(t: Tables, letter: bool) -> Outcome:
+    """Whether there are fewer support vectors at k = 11 than at k = 1."""
+    ends = at_eleven(t, letter)
+    return judges.every(ends["support_vectors"] < ends["first"], "sets")
+
+
 for _letter, _end, _place, _where in (
     (True, "", "Figure 1", "On Letter"),
     (False, "-others", "Section 4", "On the other sets, too,"),
 ):
-    states(
-        f"k-error{_end}",
+    wang.states(
+        f"wang-k-error{_end}",
         _place,
         f"{_where} the test error falls from k = 1 to k = 11 (McNemar).",
-        lambda t, letter=_letter: judges.on_each(on_sets(at_eleven(t, letter))),
+        partial(error_falls, letter=_letter),
         evidence="error over k",
     )
-    states(
-        f"k-svs{_end}",
+    wang.states(
+        f"wang-k-svs{_end}",
         _place,
         f"{_where} the number of support vectors falls from k = 1 to k = 11.",
-        lambda t, letter=_letter: judges.every(
-            at_eleven(t, letter).eval("support_vectors < first"), "sets"
-        ),
+        partial(vectors_fall, letter=_letter),
         evidence="support vectors over k",
     )

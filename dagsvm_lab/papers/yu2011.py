@@ -7,6 +7,7 @@ that class, so every order of the list gives it.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -14,12 +15,12 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.model_selection import train_test_split
 
-from ..datasets import load, scale_like_training
+from ..datasets import load
 from ..report import judges
 from ..report.claims import INFERRED, WRITTEN, Outcome, Paper, Tables
 from ..report.prose import of
 from ..report.verdicts import claim_verdict, published
-from .common import Split
+from .common import Split, scaled_parts
 
 yu = Paper("02_yu2011", "Yu, Rhuma, Naqvi, Chambers 2011")
 SIZES = published("yu2011_table1").set_index("dataset")
@@ -70,8 +71,7 @@ def split(name: str, drawn: bool = False, seed: int = 0) -> Split:
         fit = np.arange(n)
         test = np.arange(n, n + m)
     # Segment has a constant column, which the paper's 18 attributes leave out
-    varies = np.ptp(data.X[fit], axis=0) > 0
-    X, X_test = scale_like_training(data.X[fit][:, varies], data.X[test][:, varies])
+    X, X_test = scaled_parts(data.X, fit, test)
     names = tuple(map(str, data.card.class_names or classes))
     return Split(name, X, y[fit], X_test, y[test], rule, seed, names)
 
@@ -197,13 +197,13 @@ GAINS = "gains over the mean list"
 ANSWER_TIMES = "time of answers on the default splits"
 
 
-def differences(equation: int, form: str, t: Tables) -> bool:
+def differences(t: Tables, equation: int, form: str) -> bool:
     """Whether a form of an equation is the squared distance of two means."""
     found = t["identity"].query("equation == @equation and form == @form")
     return bool(found["difference"].max() < 1e-6)
 
 
-def dual_reaches(column: str, t: Tables) -> bool:
+def dual_reaches(t: Tables, column: str) -> bool:
     """Whether a form of the dual has the optimum of Eq. 1."""
     found = t["dual"]
     gap = (found[column] - found["primal"]).abs()
@@ -215,8 +215,8 @@ yu.states(
     "Eq. 2",
     "The dual of Eq. 1 is Eq. 2, in which alpha has no upper bound. (Meant: alpha is "
     "at most C.)",
-    lambda t: dual_reaches("eq2", t),
-    lambda t: dual_reaches("bounded", t),
+    partial(dual_reaches, column="eq2"),
+    partial(dual_reaches, column="bounded"),
     kind="misprint",
 )
 yu.states(
@@ -224,8 +224,8 @@ yu.states(
     "Eq. 6",
     "Eq. 6 is the squared distance of two class means in kernel space. (Meant: n1 and "
     "n2 squared, as in the first line of Eq. 9.)",
-    lambda t: differences(6, "printed", t),
-    lambda t: differences(6, "corrected", t),
+    partial(differences, equation=6, form="printed"),
+    partial(differences, equation=6, form="corrected"),
     kind="misprint",
 )
 yu.states(
@@ -233,8 +233,8 @@ yu.states(
     "Eq. 9",
     "Eq. 9 is the same, from sums of squared distances between and within classes. "
     "(Meant: 2 n1 and 2 n2 squared in its last line, which its first line gives.)",
-    lambda t: differences(9, "printed", t),
-    lambda t: differences(9, "corrected", t),
+    partial(differences, equation=9, form="printed"),
+    partial(differences, equation=9, form="corrected"),
     kind="misprint",
 )
 
@@ -307,7 +307,9 @@ def _most_separable(t: Tables) -> Outcome:
     return Outcome(claim_verdict(done == asked), f"{done / asked:.0%} of steps")
 
 
-yu.claims["yu-most-separable"].bodies[INFERRED] = lambda t: judges.definition()
+@yu.inferred("yu-most-separable")
+def _of_the_survivor(t: Tables) -> Outcome:
+    return judges.definition()
 
 
 @yu.claim(
@@ -322,9 +324,9 @@ def _guarantee(t: Tables) -> Outcome:
     return replace(judges.every(bound < 100, "sets"), effect=text)
 
 
-def orders_differ(t: Tables, where: str) -> Outcome:
-    """Whether twenty lists have more than one accuracy on each of these sets."""
-    found = t["table2"].query(where)
+def orders_differ(t: Tables, but: Sequence[str] = ()) -> Outcome:
+    """Whether twenty lists have more than one accuracy on each set, `but` these."""
+    found = t["table2"].query("dataset not in @but")
     differ = found["traditional_max"] > found["traditional_min"]
     return judges.every(differ, "sets")
 
@@ -335,8 +337,8 @@ yu.states(
     "For different class order the generalization performance is definitely different: "
     "twenty lists differ on each set. (Inferred: on each set but Iris and Wine, where "
     "Table 2 shows no difference either.)",
-    lambda t: orders_differ(t, "dataset == dataset"),
-    lambda t: orders_differ(t, "dataset not in ['iris', 'wine']"),
+    orders_differ,
+    partial(orders_differ, but=("iris", "wine")),
 )
 
 
@@ -354,19 +356,22 @@ def pooled(gains: pd.DataFrame) -> tuple[float, float, float]:
     return mean, mean - width, mean + width
 
 
-yu.states(
+@yu.claim(
     "yu-better",
     "Abstract",
     "The adaptive graph is more accurate than the traditional one, the mean of its "
     "lists (points over redrawn splits, six sets together). (Inferred: on Vowel, the "
     "one set where Table 2 shows it.)",
-    lambda t: judges.above(*pooled(over_mean(t)), chance="a random list: 0"),
-    lambda t: judges.above(
-        *of(over_mean(t), "vowel").iloc[0][["gain", "low", "high"]],
-        chance="a random list: 0",
-    ),
     evidence=GAINS,
 )
+def _better(t: Tables) -> Outcome:
+    return judges.above(*pooled(over_mean(t)), chance="a random list: 0")
+
+
+@yu.inferred("yu-better")
+def _better_on_vowel(t: Tables) -> Outcome:
+    vowel = of(over_mean(t), "vowel").iloc[0]
+    return judges.above(*vowel[["gain", "low", "high"]], chance="a random list: 0")
 
 
 @yu.claim(
@@ -409,6 +414,7 @@ def _not_below_maximum(t: Tables) -> Outcome:
     return replace(outcome, text=text)
 
 
+@yu.inferred("yu-not-below-maximum")
 def _all_six(t: Tables) -> Outcome:
     found = of(t["redraws"], "all six").iloc[0]
     chance = f"a random list {found['random_list']:.3%}, voting {found['voting']:.3%}"
@@ -418,9 +424,6 @@ def _all_six(t: Tables) -> Outcome:
         tells="what fewer than 5 % of draws show",
         chance=chance,
     )
-
-
-yu.claims["yu-not-below-maximum"].bodies[INFERRED] = _all_six
 
 
 def vowel_against_best(t: Tables, table: str) -> Outcome:
@@ -434,8 +437,8 @@ yu.states(
     "Table 2",
     "On Vowel the adaptive graph is more accurate than the best of twenty lists "
     "(printed: by 7 of 462 rows).",
-    lambda t: vowel_against_best(t, "tests"),
-    lambda t: vowel_against_best(t, "tests_inferred"),
+    partial(vowel_against_best, table="tests"),
+    partial(vowel_against_best, table="tests_inferred"),
     fitted=True,
     evidence=SPLIT,
 )
@@ -505,7 +508,7 @@ for _id, _rival, _name in (
         "Section 5",
         f"The computational time is faster than the {_name} (seconds of a batch, one "
         "run). (Inferred: counted in kernel evaluations.)",
-        lambda t, rival=_rival: faster(t, rival),
-        lambda t, rival=_rival: fewer(t, rival),
+        partial(faster, rival=_rival),
+        partial(fewer, rival=_rival),
         evidence=ANSWER_TIMES,
     )

@@ -83,16 +83,20 @@ def choices(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]
     Cs = found.Cs
     n, _, n_C = found.accuracy.shape
     pairs = np.arange(n)
+    from_1 = Cs >= 1
+    # each way to choose gamma, as an index for every pair
     gammas = {
         "own": found.dbtc.argmax(axis=1),
         "shared": np.full(n, found.dbtc.sum(axis=0).argmax()),
     }
     gammas |= {f"{g:.4g}": np.full(n, k) for k, g in enumerate(found.gammas)}
     for name, a in gammas.items():
-        accuracy = found.accuracy[pairs, a]
+        accuracy = found.accuracy[pairs, a]  # (pairs, values of C)
         yield name, "smallest", a, accuracy.argmax(axis=1)
-        yield name, "smallest from 1", a, np.where(Cs >= 1, accuracy, -1).argmax(axis=1)
-        yield name, "largest", a, n_C - 1 - accuracy[:, ::-1].argmax(axis=1)
+        allowed = np.where(from_1, accuracy, -1)
+        yield name, "smallest from 1", a, allowed.argmax(axis=1)
+        from_the_end = accuracy[:, ::-1].argmax(axis=1)
+        yield name, "largest", a, n_C - 1 - from_the_end
         for k, C in enumerate(Cs):
             yield name, f"{C:g}", a, np.full(n, k)
     yield from _by_validation(found)
@@ -103,8 +107,9 @@ def _by_validation(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.nd
 
     Those are 2^low to 2^3.
     """
+    exponents = np.log2(found.gammas)
     for low, step, C_step in product((-15, -9, -4), (1, 2), (1, 2)):
-        on = np.flatnonzero(np.isin(np.log2(found.gammas), np.arange(low, 4, step)))
+        on = np.flatnonzero(np.isin(exponents, np.arange(low, 4, step)))
         if not len(on):
             continue
         grid = found.accuracy[:, on, ::C_step]  # (pairs, gammas, values of C)
@@ -116,14 +121,16 @@ def _by_validation(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.nd
 def _best_of(grid: np.ndarray) -> list[tuple]:
     """Whose accuracy is best, how a tie is broken, and the indices of gamma and C."""
     n, n_gammas, n_C = grid.shape
-    flat = grid.reshape(n, -1)
+    flat = grid.reshape(n, -1)  # gamma by gamma, so that the first has the least gamma
     C_first = grid.swapaxes(1, 2).reshape(n, -1)
+    first = flat.argmax(axis=1)
     last = flat.shape[1] - 1 - flat[:, ::-1].argmax(axis=1)
+    C, gamma = divmod(C_first.argmax(axis=1), n_gammas)
     together = np.full(n, grid.mean(axis=0).argmax())
     return [
-        ("cv", "smallest gamma", divmod(flat.argmax(axis=1), n_C)),
+        ("cv", "smallest gamma", divmod(first, n_C)),
         ("cv", "largest gamma", divmod(last, n_C)),
-        ("cv", "smallest C", divmod(C_first.argmax(axis=1), n_gammas)[::-1]),
+        ("cv", "smallest C", (gamma, C)),
         ("cv shared", "smallest gamma", divmod(together, n_C)),
     ]
 
@@ -139,7 +146,8 @@ class _Cyclic:
 
     def __init__(self, f: np.ndarray, y: np.ndarray, n: int) -> None:
         cyclic = unsettled(f, n)
-        alike = answers(f[~cyclic], [range(n)])[0]
+        any_order = [range(n)]
+        alike = answers(f[~cyclic], any_order)[0]
         self.settled = int((alike == y[~cyclic]).sum())
         self.f = f[cyclic]
         self.y = y[cyclic]
@@ -219,13 +227,18 @@ class _Measures:
         first, second = np.triu_indices(n, 1)
         groups = [split.X[split.y == c] for c in range(n)]
         kernels = [Kernel("rbf", gamma) for gamma in found.gammas]
+        # the mean of k(x, y) within each class: (gammas, classes)
         within = np.array([[k(X, X).mean() for X in groups] for k in kernels])
+        of_first = within[:, first]  # (gammas, pairs)
+        of_second = within[:, second]
         sizes = np.bincount(split.y)
         self.dbtc = found.dbtc  # (pairs, gammas)
-        self.inside = within[:, first] + within[:, second]  # (gammas, pairs)
-        as_printed = sizes[first] * within[:, first] + sizes[second] * within[:, second]
-        self.printed = as_printed - (self.inside - found.dbtc.T)  # Eq. 6 as printed
-        self.shared = found.dbtc[:, found.dbtc.sum(axis=0).argmax()]
+        self.inside = of_first + of_second
+        between = self.inside - found.dbtc.T
+        # Eq. 6 as printed divides by n1 and n2, not by their squares
+        self.printed = sizes[first] * of_first + sizes[second] * of_second - between
+        best_for_all = found.dbtc.sum(axis=0).argmax()
+        self.shared = found.dbtc[:, best_for_all]
 
     def of(self, a: np.ndarray) -> dict[str, np.ndarray]:
         """Each measure of every pair, the pair's gamma having the index a."""

@@ -159,28 +159,40 @@ class _Room:
         `others` are the boxes of other texts, NaN where one has no place yet.
         """
         unit = self.unit
-        centre = place + self.ways * (unit * self.reach[:, None] + half)
-        spots = np.hstack([centre - half, centre + half])  # left, bottom, right, top
-        lead = place + self.ways * (0.6 * unit * self.reach[:, None])
-        crossed = covered(np.hstack([lead - 3 * unit, lead + 3 * unit]), others)
-        marks = np.hstack([self.spread - 4 * unit, self.spread + 4 * unit])
+        reach = self.reach[:, None]  # (spots, 1)
+        centre = place + self.ways * (unit * reach + half)  # (spots, 2)
+        spots = _boxes(centre, half)
+        # what a line to the text would cross, seen at one place on its way
+        lead = place + self.ways * (0.6 * unit * reach)
+        crossed = covered(_boxes(lead, 3 * unit), others)
+        marks = _boxes(self.spread, 4 * unit)
         above = np.maximum(spots[:, 2:] - self.high, 0)
         below = np.maximum(self.low - spots[:, :2], 0)
+        astray = self._astray(spots, place)
+        # square pixels: a text covered is twice as bad as a mark, outside the axes ten
+        # times as bad as that; near, and to the right of its point, is better
         cost = covered(spots, marks) + 2 * covered(spots, others) + 5 * crossed
         cost += 20 * (above + below).sum(axis=1)
-        astray = self._astray(spots, place)
         cost += unit**2 * (0.8 * self.reach - 2 * self.ways[:, 0] + 30 * astray)
         k = int(np.argmin(cost))
-        return centre[k], spots[k], bool(self.reach[k] > LED or astray[k])
+        led = self.reach[k] > LED or astray[k]
+        return centre[k], spots[k], bool(led)
 
     def _astray(self, spots: np.ndarray, place: np.ndarray) -> np.ndarray:
         """Whether each spot is nearer to another point than to its own."""
-        left = spots[:, None, :2] - self.spread
-        right = self.spread - spots[:, None, 2:]
-        gap = np.linalg.norm(np.maximum(np.maximum(left, right), 0), axis=2)
+        # how far each point is outside each spot, across and up: (spots, points, 2)
+        before = spots[:, None, :2] - self.spread
+        behind = self.spread - spots[:, None, 2:]
+        outside = np.maximum(np.maximum(before, behind), 0)
+        gap = np.linalg.norm(outside, axis=2)
         own = np.isclose(self.spread, place).all(axis=1)
         nearest_other = gap[:, ~own].min(axis=1, initial=np.inf)
         return nearest_other < gap[:, own].min(axis=1)
+
+
+def _boxes(centre: np.ndarray, half) -> np.ndarray:
+    """Boxes of a half size around their centres, (n, 4): left, bottom, right, top."""
+    return np.hstack([centre - half, centre + half])
 
 
 def covered(spots: np.ndarray, boxes: np.ndarray) -> np.ndarray:
@@ -188,7 +200,8 @@ def covered(spots: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
     Both are (n, 4): left, bottom, right, top.
     """
-    low = np.fmax(spots[:, None, :2], boxes[:, :2])
+    low = np.fmax(spots[:, None, :2], boxes[:, :2])  # (spots, boxes, 2), as high
     high = np.fmin(spots[:, None, 2:], boxes[:, 2:])
     shared = np.maximum(high - low, 0).prod(axis=2)
-    return np.where(np.isnan(boxes[:, 0]), 0, shared).sum(axis=1)
+    shared = np.where(np.isnan(boxes[:, 0]), 0, shared)
+    return shared.sum(axis=1)

@@ -117,7 +117,8 @@ def _by_key(table: pd.DataFrame, keys: list[str], which: str) -> dict:
 
 def _agree(rule: tuple, column: str, fresh: dict, recorded: dict, key) -> bool:
     """Tell whether one cell agrees, whose rows are `fresh` and `recorded`."""
-    a, b = fresh[column], recorded[column]
+    a = fresh[column]
+    b = recorded[column]
     if pd.isna(a) or pd.isna(b):
         return bool(pd.isna(a) and pd.isna(b))
     match rule:

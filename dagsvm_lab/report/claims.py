@@ -14,6 +14,10 @@ an `Outcome` (`report.judges` has the judges), a truth value, a number (judged a
 `published` by `rule`) or a column of truth values (all must hold). A second body is for
 the reading *as inferred*.
 
+Two short forms: `each_row` makes the body that asks a condition of each row of a table,
+and `Paper.both` states a claim that one rule of (tables, reading) judges in either
+reading.
+
 Words that are given in one place, here:
     fitted    whatever was picked because it agrees with the printed numbers, and
               whatever is computed from it: `Paper.picked` names the tables or cells,
@@ -38,6 +42,7 @@ INFERRED = "as inferred"
 JUDGED = (v.REPRODUCED, v.CLOSE, v.WITHIN_CHANCE, v.NOT_REPRODUCED)
 HOLD = (v.REPRODUCED, v.CLOSE, v.BY_DEFINITION, v.FITTED)
 Body = Callable[["Tables"], object]
+Rule = Callable[["Tables", str], object]  # of the tables and the reading
 
 
 class NotRecordedError(LookupError):
@@ -123,6 +128,19 @@ class Tables:
         if (found := self.get(name)) is None:
             raise NotRecordedError(f"no table {name}")
         return found
+
+
+def each_row(table: str, condition: str, where: str | None = None) -> Body:
+    """Make the body that asks a condition of each row of a table, or of those `where`
+    another one holds; both as pandas evaluates them."""
+
+    def holds(tables: Tables) -> pd.Series:
+        rows = tables[table]
+        if where is not None:
+            rows = rows.query(where)
+        return rows.eval(condition)
+
+    return holds
 
 
 @dataclass
@@ -267,6 +285,11 @@ class Cells:
         return found
 
 
+def _every_cell(key: tuple, column: str) -> bool:
+    """Pick all cells of a table."""
+    return True
+
+
 class Paper:
     """A paper's claims and table cells, in the order in which they are stated."""
 
@@ -291,7 +314,7 @@ class Paper:
         """
         if not why:
             raise ValueError(f"{self.key}: why was {table} picked?")
-        self.picks[table] = cells or (lambda key, column: True)
+        self.picks[table] = cells or _every_cell
 
     def undeclared(self, folder: Path) -> list[str]:
         """List the claims that read a picked table as inferred and do not say whether
@@ -336,15 +359,34 @@ class Paper:
 
         return state
 
+    def both(self, id: str, place: str, text: str, rule: Rule, **about) -> Claim:
+        """State a claim that one rule judges in both readings; `about` as for
+        `states`."""
+
+        def written(tables: Tables) -> object:
+            return rule(tables, WRITTEN)
+
+        def inferred(tables: Tables) -> object:
+            return rule(tables, INFERRED)
+
+        return self.states(id, place, text, written, inferred, **about)
+
+    def inferred(self, id: str) -> Callable[[Body], Body]:
+        """Decorate the function that measures a stated claim as inferred."""
+
+        def add(body: Body) -> Body:
+            self.claims[id].bodies[INFERRED] = body
+            return body
+
+        return add
+
     def uncheckable(self, id: str, place: str, text: str, reason: str) -> Claim:
         """State a claim that no run can decide, and why."""
-        return self.states(
-            id,
-            place,
-            text,
-            lambda tables: Outcome(v.NOT_CHECKABLE, reason),
-            kind="uncheckable",
-        )
+
+        def say_why(tables: Tables) -> Outcome:
+            return Outcome(v.NOT_CHECKABLE, reason)
+
+        return self.states(id, place, text, say_why, kind="uncheckable")
 
     def cells(self, id: str, published: str, where: str | None = None, **about) -> None:
         """State a published table whose cells are judged: fields of `Cells`. Say it

@@ -54,13 +54,16 @@ def against(
     """Judge a number against a printed one by a rule of `verdicts.judge`; `digits`
     decimals were printed."""
     word = v.judge(rule, printed, measured, digits)
-    tells = {
-        "count": "differences of 5 %",
-        "exact": "the last printed digit",
-    }.get(rule[0] if len(rule) == 1 else "", "")
-    if len(rule) == 3:
-        near = f"{100 * rule[1]:g} %" if rule[0] != "points" else f"{rule[1]:g}"
-        tells = f"differences of {near}"
+    tells = ""
+    match rule:
+        case ("count",):
+            tells = "differences of 5 %"
+        case ("exact",):
+            tells = "the last printed digit"
+        case ("points", near, _):
+            tells = f"differences of {near:g}"
+        case (_, near, _):
+            tells = f"differences of {100 * near:g} %"
     return Outcome(word, v.number(measured, digits + 1), tells=tells)
 
 
@@ -204,7 +207,9 @@ def points_apart(wins: int, losses: int, n: int) -> tuple[float, float, float]:
     """Estimate, in points, how much more the first of two systems gets right on the
     same n rows, with 95 % limits."""
     d = (wins - losses) / n
-    half = 1.96 * np.sqrt(max(wins + losses - n * d**2, 0)) / n
+    # a row counts 1, -1 or 0: n times the variance of that
+    spread = max(wins + losses - n * d**2, 0)
+    half = 1.96 * np.sqrt(spread) / n
     return 100 * d, 100 * (d - half), 100 * (d + half)
 
 

@@ -47,6 +47,15 @@ def span(values: Sequence[float], digits: int = 1, unit: str = "") -> str:
     return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
 
 
+def by_name(values: pd.Series) -> str:
+    """Write a number beside each name of a series' index.
+
+    >>> by_name(pd.Series({"iris": 1.5, "wine": 2}))
+    'iris 1.50, wine 2.00'
+    """
+    return ", ".join(f"{name} {value:.2f}" for name, value in values.items())
+
+
 def said(tables: Tables, *sentences: Sentence) -> list[str]:
     """Evaluate sentences; those that ask for a table or set that is not there are
     left out."""

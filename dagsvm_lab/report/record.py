@@ -19,54 +19,45 @@ Every file is written under a temporary name and renamed: a run that is killed l
 the old file or the new one.
 """
 
-import json
 import os
-import platform
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 from joblib import Parallel, delayed
 from tqdm import tqdm
 
-from ..datasets.cards import card_of
-from ..files import checkout, code_digest, write_atomically, write_json
+from ..files import (
+    checkout,
+    code_digest,
+    write_atomically,
+    write_bytes,
+    write_csv,
+    write_json,
+)
 from .agreement import agreement
+from .beside import show_cells, show_claims
 from .claims import Paper, Tables
 from .edits import Edits
+from .parameters import PROFILES, changed, in_words, refuse_unknown
 from .pictures import display_figure, paragraph, png
-from .prose import Sentence, listed, said
-from .tables import matrix, show
-from .verdicts import NOT_IN_RUN
+from .prose import Sentence, said
+from .provenance import (
+    RUN,
+    data_digests,
+    date_and_version,
+    has_run,
+    loop_times,
+    provenance_table,
+    read_run,
+    versions,
+)
+from .tables import show
 
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
-PROFILES = ("quick", "full")
-DEFAULTS = {"profile": "quick", "seed": 0}  # of every notebook; other defaults are None
-NOT_COUNTED = ("n_jobs", "out_dir")  # parameters that decide no number
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "cvxopt", "matplotlib")
-HEADS = {
-    "statement": "claim",
-    "place": "place",
-    "published": "published",
-    "measured": "measured",
-    "verdict": "as written",
-    "inferred": "measured, inferred",
-    "inferred_verdict": "as inferred",
-    "remarks": "remarks",
-}
-OF_THE_RECORD = {
-    "measured": "recorded",
-    "verdict": "recorded, as written",
-    "inferred": "recorded, inferred",
-    "inferred_verdict": "recorded, as inferred",
-}
 
 
 class Record:
@@ -112,7 +103,7 @@ class Record:
             raise ValueError(
                 f"profile must be one of {', '.join(PROFILES)}, not {profile!r}"
             )
-        _refuse_unknown_parameters()
+        refuse_unknown()
         root = checkout() or Path.cwd()
         self.key = key
         self.folder = root / out_dir / key
@@ -126,23 +117,15 @@ class Record:
         self.loops: dict[str, float] = {}
         self.paper = paper
         self._start = time.perf_counter()
-        changed = self._changed()
-        if self.folder == self.committed and changed != {"profile": "full"}:
+        other = changed(self.parameters)
+        if self.folder == self.committed and other != {"profile": "full"}:
             raise ValueError(
                 "figures/ holds the full run with default parameters: give out_dir "
                 "another folder, or profile full and nothing else"
             )
-        self.shows_record = not changed and (self.committed / "run.json").is_file()
+        self.shows_record = not other and has_run(self.committed)
         committed = sorted((root / "notebooks").glob(f"{key}*.ipynb"))
         self._edits = Edits(committed[0] if committed else None)
-
-    def _changed(self) -> dict:
-        """The parameters that are not the defaults and decide numbers."""
-        return {
-            name: value
-            for name, value in self.parameters.items()
-            if name not in NOT_COUNTED and value != DEFAULTS.get(name)
-        }
 
     @property
     def full(self) -> bool:
@@ -160,6 +143,13 @@ class Record:
         """The recorded table, or None: for what a page says of the record by name."""
         return Tables(self.committed).get(name)
 
+    @property
+    def _beside(self) -> Tables | None:
+        """The record's tables, where a reader's run is shown beside them."""
+        if self.shows_record or self.folder == self.committed:
+            return None
+        return Tables(self.committed)
+
     def heading(self) -> None:
         """Display which run this page shows, and what stands beside it."""
         if self.shows_record:
@@ -170,9 +160,8 @@ class Record:
                 "samples) is said in a line under each table."
             )
         else:
-            text = f"**This page shows this run**: {_told(self.parameters)}."
-            recorded = (self.committed / "run.json").is_file()
-            if recorded and self.folder != self.committed:
+            text = f"**This page shows this run**: {in_words(self.parameters)}."
+            if has_run(self.committed) and self.folder != self.committed:
                 text += (
                     " Tables, figures, words and verdicts are its own. What is called "
                     f"*recorded* is the project's full run {self._record_is()}."
@@ -181,9 +170,7 @@ class Record:
 
     def _record_is(self) -> str:
         """Date and version of the recorded run, as far as run.json says them."""
-        about = _read(self.committed / "run.json")
-        made = version_of(about)
-        return f"of {about['date']}, {made}" if "date" in about else f"with {made}"
+        return date_and_version(read_run(self.committed))
 
     def table(
         self,
@@ -226,10 +213,7 @@ class Record:
         """
         if fresh is not None:
             index = any(level is not None for level in fresh.index.names)
-            write_atomically(
-                self.folder / f"{name}.csv",
-                lambda part: fresh.to_csv(part, index=index),
-            )
+            write_csv(self.folder / f"{name}.csv", fresh, index)
             self.written.add(name)
         self._heed_edits()
         levels = [] if fresh is None else [n for n in fresh.index.names if n]
@@ -286,14 +270,13 @@ class Record:
         """
         from matplotlib import rc_context
 
+        # no date, and ids from a fixed salt: the same figure has the same bytes
         look = {"dpi": 150, "bbox_inches": "tight", "metadata": {"Date": None}}
         with rc_context({"svg.hashsalt": self.key}):
             write_atomically(
                 self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
             )
-        write_atomically(
-            self.folder / f"{name}.png", lambda part: part.write_bytes(png(fig, 150))
-        )
+        write_bytes(self.folder / f"{name}.png", png(fig, 150))
         display_figure(fig, alt or name)
 
     def data(self, name: str, content: object) -> None:
@@ -344,28 +327,15 @@ class Record:
         folders = {"the recorded run": self.committed, "the last run here": self.folder}
         told = []
         for run, folder in folders.items():
-            with suppress(OSError, KeyError):
-                about = _read(folder / "run.json")
-                seconds = {name: about["loops"].get(name, 0) for name in loops}
-                times = [f"{name} {s:.0f} s" for name, s in seconds.items() if s >= 1]
-                profile = about["parameters"]["profile"]
-                if times:
-                    told.append(f"{', '.join(times)} in {run} ({profile} profile)")
+            if times := loop_times(folder, run, loops):
+                told.append(times)
         return Markdown(f"*The next cell took: {'; '.join(told)}.*" if told else "")
 
     def claims(self, *ids: str) -> None:
         """Show these claims of the paper: its words, the number, and the verdict in
         either reading; in a reader's run beside the recorded ones."""
-        rows = pd.DataFrame([self.paper.claims[id].row(self.tables) for id in ids])
-        table = rows.rename(columns=HEADS)[list(HEADS.values())]
-        if not self.shows_record and self.folder != self.committed:
-            record = Tables(self.committed)
-            beside = pd.DataFrame([self.paper.claims[id].row(record) for id in ids])
-            beside = beside.rename(columns=OF_THE_RECORD)[list(OF_THE_RECORD.values())]
-            known = rows["verdict"] != NOT_IN_RUN
-            table = table.join(beside.where(known, ""))
-        kept = (table != "").any() | table.columns.isin(["claim", "as written"])
-        show(table.loc[:, kept])
+        claims = [self.paper.claims[id] for id in ids]
+        show_claims(claims, self.tables, self._beside)
 
     def cells(self, id: str, layout: str = "long", reading: str | None = None) -> None:
         """Show a published table beside the measured one.
@@ -379,34 +349,7 @@ class Record:
         if not specs:
             raise KeyError(f"{self.key} has no table of cells {id!r}")
         for spec in specs:
-            self._cells(spec, layout)
-
-    def _cells(self, spec, layout: str) -> None:
-        """Show one published table in one reading."""
-        caption = f"{spec.place}, {spec.reading}"
-        mine = self.tables.get(spec.table)
-        judged = spec.against(mine)
-        there = judged["measured"].notna()
-        if not self.shows_record:
-            judged = judged[there]
-            if not there.all():
-                caption += f" ({(~there).sum()} of {len(there)} cells {NOT_IN_RUN})"
-        if not len(judged):
-            paragraph(f"*{caption}.*")
-        elif layout == "long":
-            texts = spec.texts(mine).loc[judged.index]
-            if self.shows_record:
-                texts = texts.rename(columns={"measured": "recorded"})
-            elif self.folder != self.committed:
-                record = spec.texts(Tables(self.committed).get(spec.table))
-                texts["recorded"] = record["measured"].loc[judged.index]
-            show(texts, caption=caption)
-        else:
-            index = spec.keys[:1] if layout == "matrix" else spec.keys
-            show(
-                matrix(judged, index, spec.digits),
-                caption=f"{caption}: measured (published)",
-            )
+            show_cells(spec, layout, self.tables, self._beside, self.shows_record)
 
     def summary(self) -> None:
         """Show what came of the paper: this notebook's rows of the scorecard, counted
@@ -428,13 +371,7 @@ class Record:
         """Write run.json: date, parameters, versions, seconds, and a digest of code and
         data; and verdicts.csv, of the paper by this run's own tables. A reader's run
         shows its verdicts, counted."""
-        cards = [
-            card_of(data) if isinstance(data, str) else data.card for data in datasets
-        ]
-        self.datasets = {
-            card.name: card.sha256 or " ".join(card.originals.values())
-            for card in cards
-        }
+        self.datasets = data_digests(datasets)
         self.seconds = round(time.perf_counter() - self._start, 1)
         about = {
             "key": self.key,
@@ -446,88 +383,24 @@ class Record:
             "code": code_digest(),
             "data": self.datasets,
         }
-        write_json(self.folder / "run.json", about)
+        write_json(self.folder / RUN, about)
         if self.paper is None or self.folder == self.committed:
             return
         from .scorecard import judged
 
         own = judged(self.paper, Tables(self.folder, only=self.written))
-        write_atomically(
-            self.folder / "verdicts.csv", lambda part: own.to_csv(part, index=False)
-        )
+        write_csv(self.folder / "verdicts.csv", own)
         if not self.shows_record:
             self.summary()
 
     def provenance(self) -> pd.DataFrame:
         """Return what produced the tables that this page shows, for its last cell."""
         if self.shows_record:
-            about = _read(self.committed / "run.json")
-        else:
-            about = {
-                "parameters": self.parameters,
-                "seconds": self.seconds,
-                "versions": versions(),
-                "data": self.datasets,
-            }
-        rows = {"date": about["date"]} if "date" in about else {}
-        rows |= {**about["parameters"], "seconds": about["seconds"]}
-        rows |= about["versions"]
-        rows |= {f"data: {name}": digest[:12] for name, digest in about["data"].items()}
-        values = [str(value) for value in rows.values()]
-        head = "recorded run" if self.shows_record else "this run"
-        return pd.DataFrame({"what": list(rows), head: values})
-
-
-def _read(path: Path) -> dict:
-    """Read a run.json."""
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def version_of(about: dict) -> str:
-    """Say which version of the package made a run, from its run.json."""
-    return f"version {about.get('versions', {}).get('dagsvm-lab', 'unknown')}"
-
-
-def _told(parameters: Mapping) -> str:
-    """Write parameters in words: profile full, seed 7, sets iris and wine."""
-    parts = []
-    for name, value in parameters.items():
-        if value is None or name in NOT_COUNTED:
-            continue
-        if isinstance(value, str):
-            value = value.split(",")
-        if isinstance(value, list | tuple):
-            value = listed(value)
-        parts.append(f"{'sets' if name == 'datasets' else name} {value}")
-    return ", ".join(parts)
-
-
-def _refuse_unknown_parameters() -> None:
-    """Raise for a name that papermill gave this notebook and its parameters cell does
-    not have.
-    """
-    from IPython import get_ipython
-
-    cells = getattr(get_ipython(), "user_ns", {}).get("In", ())
-    for parameters, cell in pairwise(cells):
-        # what papermill writes over the cell that it puts in
-        if not cell.startswith("# Parameters\n"):
-            continue
-        known = re.findall(r"^(\w+) *[:=]", parameters, re.M)
-        given = re.findall(r"^(\w+) *[:=]", cell, re.M)
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise ValueError(
-                f"no parameter {', '.join(unknown)}; there are {', '.join(known)}"
-            )
-
-
-def versions() -> dict[str, str]:
-    """Return the version of Python, of this package and of the libraries that decide
-    its numbers.
-    """
-    found = {"python": platform.python_version()}
-    for name in ("dagsvm-lab", *LIBRARIES):
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            return provenance_table(read_run(self.committed), "recorded run")
+        about = {
+            "parameters": self.parameters,
+            "seconds": self.seconds,
+            "versions": versions(),
+            "data": self.datasets,
+        }
+        return provenance_table(about, "this run")

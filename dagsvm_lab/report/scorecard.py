@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..files import write_atomically
+from ..files import write_atomically, write_text
 from .claims import INFERRED, WRITTEN, Paper, Tables
 from .tables import SIGNS
 from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
@@ -128,12 +128,7 @@ def write(
     from matplotlib import rc_context
 
     for path, text in texts(papers, findings, root).items():
-        write_atomically(
-            path,
-            lambda part, text=text: part.write_text(
-                text, encoding="utf-8", newline="\n"
-            ),
-        )
+        write_text(path, text)
     figures = root / "figures"
     card = scorecard(papers, figures)
     counts = tally(card, titles(papers))

@@ -41,7 +41,9 @@ class Table:
         caption: str | None = None,
     ) -> None:
         named = any(name is not None for name in df.index.names)
-        df, self.caption = df.reset_index() if named else df, caption
+        if named:
+            df = df.reset_index()
+        self.caption = caption
         digits = (
             dict.fromkeys(df, precision) if isinstance(precision, int) else precision
         )

@@ -68,11 +68,13 @@ def accuracy_verdict(
     """
     if pd.isna(published_pct) or pd.isna(hits) or pd.isna(n):
         return NOT_AVAILABLE
-    hits, n = round(hits), round(n)
+    hits = round(hits)
+    n = round(n)
     low, high = binomial_interval(hits, n)
     if low - rounding <= published_pct <= high + rounding:
         return REPRODUCED
-    their_low, their_high = binomial_interval(min(n, round(published_pct * n / 100)), n)
+    their_hits = min(n, round(published_pct * n / 100))
+    their_low, their_high = binomial_interval(their_hits, n)
     return CLOSE if their_low <= high and low <= their_high else NOT_REPRODUCED
 
 

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ..datasets import load
-from ..files import project_root, write_atomically
+from ..files import project_root, write_csv
 from ..kernels import gamma_from_sigma
 from ..papers.common import timed
 from ..systems import (
@@ -380,7 +380,7 @@ def _print_means(ratios: pd.DataFrame, who: str = "") -> None:
 def _keep(table: pd.DataFrame, name: str) -> None:
     """Print a table, and write it as CSV to runs/bench."""
     path = project_root() / "runs" / "bench" / f"{name}.csv"
-    write_atomically(path, lambda part: table.to_csv(part, index=False))
+    write_csv(path, table)
     print(table.round(4).to_string(index=False, na_rep=""), flush=True)
 
 

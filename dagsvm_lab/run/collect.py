@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..files import CommandError, write_atomically
+from ..files import CommandError, write_atomically, write_csv
 from ..papers import papers
 from ..report.claims import Tables
 from ..report.scorecard import VERDICTS, judged
@@ -140,8 +140,7 @@ def verdicts(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
 
 def write(path: Path, table: pd.DataFrame) -> None:
     """Write <path>.csv, and <path>.parquet if pandas has what that needs."""
-    csv = path.with_name(f"{path.name}.csv")
-    write_atomically(csv, lambda part: table.to_csv(part, index=False))
+    write_csv(path.with_name(f"{path.name}.csv"), table)
     with suppress(ImportError, ValueError, TypeError):  # no engine; mixed columns
         parquet = path.with_name(f"{path.name}.parquet")
         write_atomically(parquet, lambda part: table.to_parquet(part, index=False))

@@ -1,6 +1,6 @@
 """One job executed: a kernel of this very interpreter, that leaves nothing behind.
 
-`run_job` always returns an Outcome; the executed copy appears whole or not at all.
+`run_job` always returns a JobOutcome; the executed copy appears whole or not at all.
 Every kernel leads a process group of its own, and a watcher outside it kills the group
 when the kernel or this process is gone, whatever ended it.
 """
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -26,7 +27,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from ..files import write_atomically
 from ..report.record import QUIET
-from .jobs import Job, Outcome
+from .jobs import Job, JobOutcome
 
 BATCH = "DAGSVM_LAB_BATCH"  # the variable that tells a kernel which batch it belongs to
 # What the watcher does: it is nobody's child, and ends when its work is done.
@@ -104,8 +105,8 @@ papermill_engines.register("dagsvm_lab", OwnEngine)
 logging.getLogger("papermill").setLevel(logging.ERROR)  # the summary says it all
 
 
-def run_job(job: Job, at: dict | None = None) -> Outcome:
-    """Execute `job` and return its Outcome, whatever happens.
+def run_job(job: Job, at: dict | None = None) -> JobOutcome:
+    """Execute `job` and return its JobOutcome, whatever happens.
 
     While it runs, at[job.label] is the cell it is at and their number. Once
     at["stopped"] is set, nothing is written any more.
@@ -128,10 +129,10 @@ def run_job(job: Job, at: dict | None = None) -> Outcome:
     cell, cells = at.pop(job.label, (0, 0))
     seconds = round(time.monotonic() - start, 1)
     if not failures:
-        return Outcome(job, "finished", seconds, files=files)
+        return JobOutcome(job, "finished", seconds, files=files)
     place = f"cell {cell} of {cells}: " if cell else ""
     first_line = (failures[0].strip().splitlines() or [""])[0]
-    return Outcome(job, "failed", seconds, place + first_line)
+    return JobOutcome(job, "failed", seconds, place + first_line)
 
 
 def _execute(job: Job, part: Path, at: dict, failures: list[str]) -> None:
@@ -146,7 +147,7 @@ def _execute(job: Job, part: Path, at: dict, failures: list[str]) -> None:
             kernel_name="python3",
             language="python",
             job=job,
-            on_cell=lambda place: at.__setitem__(job.label, place),
+            on_cell=partial(at.__setitem__, job.label),
         )
     except PapermillExecutionError as failure:
         failures.append(f"{failure.ename}: {failure.evalue}")

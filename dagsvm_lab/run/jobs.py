@@ -96,19 +96,19 @@ class Job:
         digests = {os.path.relpath(path, self.out): file_digest(path) for path in files}
         write_json(self.stamp, {**origin, "files": digests})
 
-    def finished(self) -> "Outcome | None":
-        """The earlier Outcome, if its origin is the same and its files still stand."""
+    def finished(self) -> "JobOutcome | None":
+        """What came of it before, if its origin is the same and its files stand."""
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             stamp = json.loads(self.stamp.read_text(encoding="utf-8"))
             files = {self.out / name: digest for name, digest in stamp["files"].items()}
             same = all(stamp[key] == value for key, value in self.origin().items())
             if same and all(file_digest(path) == d for path, d in files.items()):
-                return Outcome(self, "skipped", files=tuple(files))
+                return JobOutcome(self, "skipped", files=tuple(files))
         return None
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What became of a Job: "finished", "failed" or "skipped"."""
 
     job: Job

@@ -14,7 +14,7 @@ import yaml
 from sklearn.model_selection import ParameterGrid
 
 from ..files import CommandError, checkout, project_root
-from ..report.record import PROFILES
+from ..report.parameters import PROFILES
 from .jobs import Job
 
 LARGEST_GRID = 10_000  # combinations, and characters of the file

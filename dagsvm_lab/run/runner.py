@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from ..report.verdicts import WORDS
 from .execute import run_job, stop
-from .jobs import Job, Outcome
+from .jobs import Job, JobOutcome
 
 try:
     import fcntl
@@ -44,8 +44,8 @@ class Here:
         """Begin a job as soon as a thread is free."""
         self.waiting[self.pool.submit(run_job, job, self.at)] = job
 
-    def ended(self) -> list[Outcome]:
-        """Wait a moment; the Outcomes of the jobs that ended."""
+    def ended(self) -> list[JobOutcome]:
+        """Wait a moment; return the outcomes of the jobs that ended."""
         done = wait(self.waiting, timeout=TICK, return_when=FIRST_COMPLETED).done
         outcomes = []
         for future in done:
@@ -57,7 +57,7 @@ class Here:
                     self.begin(job)
                     continue
                 error = f"{type(failure).__name__}: {failure}"
-                outcomes.append(Outcome(job, "failed", error=error))
+                outcomes.append(JobOutcome(job, "failed", error=error))
         return outcomes
 
     def begins_again(self, job: Job, failure: Exception) -> bool:
@@ -87,7 +87,7 @@ def run_batch(
     workers: int = 1,
     resume: bool = False,
     scheduler: str | None = None,
-) -> list[Outcome]:
+) -> list[JobOutcome]:
     """Run every job and return the outcomes in order.
 
     With `resume`, jobs whose results still stand are skipped. Ctrl-C kills the kernels
@@ -95,7 +95,7 @@ def run_batch(
     """
     batch = uuid4().hex
     folders = {folder for job in jobs for folder in (job.out, job.results)}
-    outcomes: dict[Path, Outcome] = {}  # by the executed copy
+    outcomes: dict[Path, JobOutcome] = {}  # by the executed copy
     with alone(folders), closing(_workers(workers, scheduler)) as pool:
         bar = tqdm(total=len(jobs), desc="notebooks", unit="", disable=None)
         try:
@@ -129,7 +129,7 @@ def _workers(workers: int, scheduler: str | None) -> Here:
     return Cluster(scheduler)
 
 
-def _tell(bar: tqdm, outcome: Outcome) -> None:
+def _tell(bar: tqdm, outcome: JobOutcome) -> None:
     """Say in the progress line, if there is one, what became of a job."""
     bar.update()
     if not bar.disable:
@@ -178,7 +178,7 @@ def sweep(folder: Path) -> None:
             part.unlink(missing_ok=True)
 
 
-def summary(outcomes: list[Outcome]) -> str:
+def summary(outcomes: list[JobOutcome]) -> str:
     """Say on one screen what ran, how long, what came of it, and where it all is."""
     counts = [outcome.verdicts() for outcome in outcomes]
     words = [word for word in WORDS if any(count[word] for count in counts)]
@@ -205,7 +205,7 @@ def summary(outcomes: list[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def _places(outcomes: list[Outcome]) -> list[str]:
+def _places(outcomes: list[JobOutcome]) -> list[str]:
     """The folders where results are."""
     first = os.path.commonpath({o.job.out for o in outcomes})
     others = {

@@ -39,6 +39,7 @@ def ball_of(
     inner = 0.0  # the square radius of the smallest ball around the working points
     while True:
         block = columns(work)  # (n, working points)
+        # square distance of every point from the centre
         distance = diagonal - 2 * (block @ weight) + weight @ block[work] @ weight
         outer = max(float(distance.max()), 0.0)
         outside = np.flatnonzero(distance > inner + tol * outer)

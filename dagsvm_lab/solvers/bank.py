@@ -83,9 +83,12 @@ def solve_exactly(X, kernel: Kernel, path: list[Duals], kernels) -> None:
         for duals in path:
             for t in range(len(duals.bias)):
                 part = duals.part(t)
-                K = (kernels[t] if kernels else kernel).square(X, duals.rows[part])
-                s, p, u = duals.s[part], duals.p[part], duals.u[part]
-                duals.store_solution(t, solve_qp(K, s, linear=p, upper=u))
+                own = kernels[t] if kernels else kernel
+                K = own.square(X, duals.rows[part])
+                dual = solve_qp(
+                    K, duals.s[part], linear=duals.p[part], upper=duals.u[part]
+                )
+                duals.store_solution(t, dual)
 
 
 def solve_fast(X, kernel: Kernel, path: list[Duals], kernels, codes, settings) -> None:
@@ -126,17 +129,21 @@ def finish(K, duals: Duals, t: int, tol: float) -> Dual:
     By hard.py, or by steps where K is not positive semidefinite.
     """
     part = duals.part(t)
-    s, p, u = duals.s[part], duals.p[part], duals.u[part]
+    s = duals.s[part]
+    p = duals.p[part]
+    u = duals.u[part]
     start = s * duals.alpha[part]
+    steps = int(duals.n_iter[t])
     beta = solve_hard(K.diagonal(), lambda at: K[:, at], s, p, u, start)
-    dual = build(K, s, p, u, s * beta, int(duals.n_iter[t]), tol)
+    dual = build(K, s, p, u, s * beta, steps, tol)
     return dual if dual.converged else solve_matrix(K, s, p, u, Settings(tol))
 
 
 def follow(duals: Duals, before: Duals, which: np.ndarray) -> np.ndarray:
-    """Take what smaller bounds gave for the machines `which`.
+    """Take what smaller bounds gave for the machines `which`, into `duals`.
 
-    Returns those of them that `duals`, of larger bounds, change.
+    Returns those of them whose solution the larger bounds of `duals` change: those with
+    an alpha at the smaller bound, and those that were not solved.
     """
     duals.copy_stats(before, which)
     changed = ~before.converged[which]

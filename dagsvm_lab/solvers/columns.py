@@ -88,6 +88,7 @@ class KernelColumns:
         """
         all_kept = self.learn(support)
         n = len(who)
+        # BLAS is slow for some odd heights: empty duals fill up to a round number
         padded = -(-n // ROUND_DUALS) * ROUND_DUALS if n >= MATRIX_DUALS else n
         full = np.zeros((padded, len(self.rows)), self.rows.dtype)  # (duals, all rows)
         full[:n, support] = weights.T
@@ -134,7 +135,7 @@ class KernelColumns:
         """
         change = full.copy()
         change[:, self.ids] = 0.0
-        weights = change[: len(who)]
+        weights = change[: len(who)]  # a view: what is subtracted below shows in change
         before = np.zeros_like(weights)
         beyond = np.zeros((len(who), len(self.at)))
         for k, dual in enumerate(who):

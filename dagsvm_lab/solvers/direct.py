@@ -107,6 +107,7 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
         new = np.setdiff1d(np.flatnonzero(v > 0.5 * limits.tol), work, True)
         new = new[np.argsort(-v[new], kind="stable")[: max(len(work), limits.start)]]
         if len(work) + len(new) > most:
+            # no room for all: rows without variables and violation leave first
             useful = A.any(axis=1) + v
             new = new[: max(most // 2, most - len(work))]
             work = work[np.argsort(-useful[work], kind="stable")[: most - len(new)]]
@@ -146,6 +147,7 @@ def solve_interior(K: np.ndarray, task: Task, tol: float = 1e-3) -> DirectDual:
     Z = cholesky(diagonal, lambda some: K[np.ix_(rows, rows[some])], least)
     natural = task.loss.margin / (np.abs(diagonal).mean() or 1.0)
     largest = float(np.abs(K).max())
+    # interior points want a solution of order one, and its order is not known before
     found = []
     for scale in _scales(natural, float(task.C.max())):
         A = np.zeros((len(K), task.n_classes))

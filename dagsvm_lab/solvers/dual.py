@@ -206,6 +206,7 @@ def snap(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
 def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
     """Certificate of `alpha` where f = K beta, or of each row of a stack of them.
 
+    Arrays are (rows,), or (duals, rows); `bias` and `noise` a number, or one a dual.
     The bias is the mean of v over free rows, else the midpoint of what the bounded ones
     allow. A slack of at most `noise` is none. A row with p = u = 0 has no say.
     """
@@ -213,7 +214,7 @@ def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
     below = alpha < u
     above = alpha > 0
     top, bottom = _extremes(v, s, below, above)
-    both = np.isfinite(top) & np.isfinite(bottom)
+    both = np.isfinite(top) & np.isfinite(bottom)  # else no pair of rows can move
     violation = np.maximum(np.where(both, top - bottom, 0.0), 0.0)
     if bias is None:
         bias = _bias(v, below & above, np.array([top, bottom]))

@@ -125,6 +125,7 @@ def solve_hard(
     active = ActiveSet(Z, np.minimum(bound, 0.0), np.maximum(bound, 0.0))
     for _ in range(CORRECTIONS):
         last = points[-1].beta[live]
+        # part 3: what K - Z Z' makes of the last point
         beyond_Z = points[-1].f[live] - Z @ (Z.T @ last)
         found = np.zeros(len(s))
         found[live] = active.solve((s * p)[live] - beyond_Z, last)
@@ -179,6 +180,7 @@ def centred_factor(
     def differences(rows: np.ndarray) -> np.ndarray:
         return columns(rows) - to_origin[:, None] - from_origin[rows]
 
+    # |phi(x_i) - phi(origin)|^2: the diagonal of `differences`
     left = diagonal - to_origin - from_origin
     others = np.delete(np.arange(len(left)), origin)
     if most_rank is not None and most_rank < len(others):
@@ -205,7 +207,7 @@ def cholesky(
     while left.max() > max(least, 1e-300):
         if rank == most:
             return None
-        if rank == Z.shape[1]:
+        if rank == Z.shape[1]:  # twice the room, or all there may be
             more = np.empty((n, min(most, 2 * rank) - rank), order="F")
             Z = np.concatenate([Z, more], axis=1)
         pivot = int(np.argmax(left))
@@ -214,7 +216,7 @@ def cholesky(
         column /= np.sqrt(left[pivot])
         Z[:, rank] = column
         left -= column**2
-        left[pivot] = -np.inf
+        left[pivot] = -np.inf  # taken
         rank += 1
     return Z[:, :rank]
 
@@ -259,6 +261,7 @@ class ActiveSet:
         self.beta = balanced(beta, self.lo, self.hi, self.total)
         inside = (self.beta > self.lo) & (self.beta < self.hi)
         self.stuck = 0
+        # part 1 of the list at the top; then part 2
         self.lines = Lines(self.Z, self._crossover(np.flatnonzero(inside)))
         for _ in range(200 + 10 * len(beta)):
             if not len(self.lines.rows):
@@ -345,8 +348,8 @@ class ActiveSet:
         """Take beta of `rows` `length` steps on, to the bound of the k-th of them."""
         beta = self.beta[rows] + length * step
         self.beta[rows] = np.clip(beta, self.lo[rows], self.hi[rows])
-        end = self.hi if step[k] > 0 else self.lo
-        self.beta[rows[k]] = end[rows[k]]
+        met = rows[k]  # is at its bound exactly, not up to rounding
+        self.beta[met] = self.hi[met] if step[k] > 0 else self.lo[met]
 
     def _crossover(self, rows: np.ndarray) -> np.ndarray:
         """Bring `rows` inside their box to bounds until the lines of the rest, given
@@ -356,6 +359,7 @@ class ActiveSet:
         near = np.minimum(self.beta - self.lo, self.hi - self.beta)[rows]
         weight = np.maximum(np.sqrt(near / near.max()), 1e-4)
         A = np.column_stack([self.Z[rows] / _size(self.Z), np.ones(len(rows))])
+        # pivots are taken by size: a row weighs more the farther it is from its bounds
         R, order = linalg.qr((A * weight[:, None]).T, mode="r", pivoting=True)
         size = np.abs(np.diagonal(R))
         rank = int(np.count_nonzero(size > 0.1 * DEPENDENT * size[0]))
@@ -367,7 +371,7 @@ class ActiveSet:
         weights /= weight[order[rank:]]
         for j, row in enumerate(rows[rank:].tolist()):
             k = self._bring_to_bound(row, basis, weights[:, j])
-            if k < rank:
+            if k < rank:  # the row takes the place of the k-th of the basis
                 basis[k] = row
                 entering = weights[k] / weights[k, j]
                 weights -= np.outer(weights[:, j], entering)
@@ -382,7 +386,8 @@ class ActiveSet:
             gain = self.hi[row] - self.beta[row] < self.beta[row] - self.lo[row]
         way = 1.0 if gain > 0 else -1.0
         both = np.append(basis, row)
-        for step in (np.append(-way * weights, way), np.append(way * weights, -way)):
+        uphill = np.append(-way * weights, way)
+        for step in (uphill, -uphill):
             length, k = self._first_bound(both, step)
             if np.isfinite(length):
                 self._move(both, step, length, k)
@@ -439,7 +444,8 @@ class Lines:
 
     def solve(self, g, beta, total) -> tuple[np.ndarray, np.ndarray, float]:
         """(beta of the free rows, w, bias) that solve the dual, all other beta held."""
-        first, others = self.rows[0], self.rows[1:]
+        first = self.rows[0]
+        others = self.rows[1:]
         held = beta.copy()
         held[self.rows] = 0.0
         rest = total - held.sum()

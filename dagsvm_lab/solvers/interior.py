@@ -43,7 +43,7 @@ class Program:
 
 
 @dataclass
-class Point:
+class Iterate:
     """An iterate: arrays (classes, rows), and `y` (rows,).
 
     Where there is no bound, room is 1 and w is 0, and they stay so.
@@ -55,15 +55,17 @@ class Point:
     w: np.ndarray
     y: np.ndarray
 
-    def moved(self, step: "Point", length: float) -> "Point":
+    def moved(self, step: "Iterate", length: float) -> "Iterate":
         """The point `length` steps on."""
         pairs = zip(vars(self).values(), vars(step).values(), strict=True)
-        return Point(*(now + length * change for now, change in pairs))
+        return Iterate(*(now + length * change for now, change in pairs))
 
     def mu(self) -> float:
         """The mean of the products x z and room w."""
-        total = np.sum(self.x * self.z) + np.sum(self.room * self.w)
-        return float(total) / (self.z.size + np.count_nonzero(self.w))
+        at_zero = np.sum(self.x * self.z)
+        at_bound = np.sum(self.room * self.w)
+        products = self.z.size + np.count_nonzero(self.w)
+        return float(at_zero + at_bound) / products
 
 
 @dataclass(frozen=True)
@@ -109,16 +111,16 @@ def interior_points(program: Program, tol: float = 1e-10) -> Interior:
     return Interior(program.sign * best.x, at_zero, at_bound, steps)
 
 
-def _start(program: Program) -> Point:
+def _start(program: Program) -> Iterate:
     """The point to start from: 1, or half of a bound that is less than 2."""
     bounded = np.isfinite(program.upper)
     x = np.minimum(0.5 * program.upper, 1.0)
     room = np.where(bounded, program.upper - x, 1.0)
     w = np.where(bounded, 1.0 / np.maximum(room, 1.0), 0.0)
-    return Point(x, room, np.ones(x.shape), w, np.zeros(x.shape[1]))
+    return Iterate(x, room, np.ones(x.shape), w, np.zeros(x.shape[1]))
 
 
-def _residuals(program: Program, point: Point) -> tuple[np.ndarray, np.ndarray]:
+def _residuals(program: Program, point: Iterate) -> tuple[np.ndarray, np.ndarray]:
     """(what is left of the first condition, what the sums miss)."""
     c = program.sign * point.x
     goal = np.maximum(program.sign, 0.0)
@@ -128,32 +130,37 @@ def _residuals(program: Program, point: Point) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _newton_step(
-    program: Program, point: Point, dual: np.ndarray, primal: np.ndarray
-) -> Point:
+    program: Program, point: Iterate, dual: np.ndarray, primal: np.ndarray
+) -> Iterate:
     """The next point: a predictor to mu = 0, and a corrector to sigma mu."""
-    x, room, z, w = point.x, point.room, point.z, point.w
+    x = point.x
+    room = point.room
+    z = point.z
+    w = point.w
     bounded = w > 0
     solve = _newton_system(program, z / x + w / room)
 
-    def towards(of_zero: np.ndarray, of_bound: np.ndarray) -> Point:
+    def towards(of_zero: np.ndarray, of_bound: np.ndarray) -> Iterate:
         """The Newton step that changes x z by `of_zero` and room w by `of_bound`."""
         right = of_zero / x - of_bound / room - dual
         dc, dy = solve(program.sign * right, primal)
         dx = program.sign * dc
         dz = (of_zero - z * dx) / x
         dw = (of_bound + w * dx) / room
-        return Point(dx, np.where(bounded, -dx, 0.0), dz, dw, dy)
+        return Iterate(dx, np.where(bounded, -dx, 0.0), dz, dw, dy)
 
+    # Mehrotra: the less the predictor could lower mu, the nearer to the centre
     ahead = towards(-x * z, -room * w)
     mu = point.mu()
-    centre = (point.moved(ahead, _length(point, ahead, 1.0)).mu() / mu) ** 3 * mu
+    reached = point.moved(ahead, _length(point, ahead, 1.0)).mu()
+    centre = (reached / mu) ** 3 * mu
     of_zero = centre - x * z - ahead.x * ahead.z
     of_bound = np.where(bounded, centre - room * w - ahead.room * ahead.w, 0.0)
     step = towards(of_zero, of_bound)
     return point.moved(step, _length(point, step, SHORT))
 
 
-def _length(point: Point, step: Point, share: float) -> float:
+def _length(point: Iterate, step: Iterate, share: float) -> float:
     """The largest length up to 1 that goes at most `share` of the way to the nearest
     bound.
     """
@@ -174,10 +181,11 @@ def _newton_system(program: Program, D: np.ndarray) -> Callable:
     schur = linalg.cho_factor(sum(inverse(every) for inverse in inverses))
 
     def solve(right: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # without dy, the sums would miss `rest` by what dy is solved from
         found = [inverse(r) for inverse, r in zip(inverses, right, strict=True)]
         dy = linalg.cho_solve(schur, rest - sum(found))
-        more = [inverse(dy) for inverse in inverses]
-        return np.array(found) + np.array(more), dy
+        of_dy = [inverse(dy) for inverse in inverses]
+        return np.array(found) + np.array(of_dy), dy
 
     return solve
 
@@ -190,6 +198,7 @@ def _inverse(Z: np.ndarray, d: np.ndarray) -> Callable:
         matrix[np.diag_indices(n)] += d
         factor = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
         return lambda r: linalg.cho_solve(factor, r)
+    # Sherman, Morrison, Woodbury: a system of Z's rank in the place of one of n
     scaled = Z / d[:, None]
     inner = Z.T @ scaled
     inner[np.diag_indices(rank)] += 1.0

@@ -123,8 +123,9 @@ def solve_smo(
 def solve_matrix(K: np.ndarray, s, p, u, settings: Settings) -> Dual:
     """The Dual of (s, p, u) on the matrix K, converged or not."""
     n = len(s)
-    duals = Duals(np.array([0, n]), np.arange(n), s, p, u)
-    solve_long(K, Kernel("precomputed"), None, duals, np.zeros(1, int), settings)
+    duals = Duals(np.array([0, n]), np.arange(n), s, p, u)  # a bank of one machine
+    which = np.zeros(1, int)
+    solve_long(K, Kernel("precomputed"), None, duals, which, settings)
     return build(K, s, p, u, duals.alpha, int(duals.n_iter[0]), settings.tol)
 
 
@@ -180,13 +181,17 @@ def chunks(length, which, shape, own_kernels: bool) -> tuple[list[np.ndarray], b
     few.
     """
     order = which[np.argsort(-length[which], kind="stable")]
+    n_duals = len(which)
     in_all = int(length[which].sum())
-    same_rows = not own_kernels and in_all > 2 * shape[0] * len(which) // 3
+    same_rows = not own_kernels and in_all > 2 * shape[0] * n_duals // 3
     shared = same_rows and shape[1] >= SHARED_INPUTS
     most = CHUNK
     if not same_rows:
-        most = int(np.clip(100_000 * len(which) // max(in_all, 1), 8, CHUNK))
-    n = max(-(-len(order) // most), 1 if shared else min(2, len(order)))
+        # about 100,000 rows a chunk
+        most = int(np.clip(100_000 * n_duals // max(in_all, 1), 8, CHUNK))
+    fewest = 1 if shared else min(2, n_duals)
+    n = max(-(-n_duals // most), fewest)
+    # dealt out by length, so that chunks take about as long
     return [order[k::n] for k in range(n)], shared
 
 
@@ -245,17 +250,22 @@ def run(search: Search, values: KernelValues, tol: float) -> None:
 
 def finish_hard(search: Search, values: KernelValues, k: int) -> None:
     """Solve dual k by hard.py, if it is short or of low rank; asked once a dual."""
-    own, n = search.of(k), search.length[k]
-    rows, ids = values.rows[k], values.ids[own]
+    own = search.of(k)
+    n = search.length[k]
+    rows = values.rows[k]
+    ids = values.ids[own]
     left = rows.left[ids]
-    s, p, u = (part[own] for part in (search.duals.s, search.duals.p, search.duals.u))
+    duals = search.duals
+    s = duals.s[own]
+    p = duals.p[own]
+    u = duals.u[own]
     most_rank = None if n <= ANY_RANK else n // 8
 
     def columns(at: np.ndarray) -> np.ndarray:
         """Kernel columns of some of the dual's rows."""
         return rows.block(left, ids[at])
 
-    search.allowed[k] = search.limit[k]
+    search.allowed[k] = search.limit[k]  # steps alone, where this fails
     beta = solve_hard(rows.diagonal(ids), columns, s, p, u, search.beta[own], most_rank)
     if beta is None:  # of high rank: on with SMO
         return
@@ -330,6 +340,7 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
 
     Those that take long go on by Newton's method; where that fails, by more steps.
     """
+    # where each active row stands in the stack: (its dual, its place there)
     at = np.repeat(np.arange(len(group)), count), ranges(0 * count, count)
     shape = len(group), -(-count.max() // 16) * 16
     table = own_matrices(values.half_distances(group, rows, at, shape))
@@ -345,21 +356,25 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
         t = group[k]
         own = rows[ends[k] - count[k] : ends[k]]
         if not step_newton(search, t, own):
-            one, rest = point.of(k), left[k] - taken[k]
+            one = point.of(k)
+            rest = left[k] - taken[k]
             search.steps[t] += smo_one(table.half(k), one, search.aim[t], rest)
             search.store(own, one, slice(count[k]))
 
 
 def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
     """Solve the active `rows` of dual k by Newton's method; whether it could."""
-    duals, n = search.duals, len(rows)
+    duals = search.duals
+    n = len(rows)
     support = search.first[k] + np.flatnonzero(search.beta[search.of(k)])
     held = support[~search.active[support]]
     kernel = search.kernels[k if len(search.kernels) > 1 else 0]
     K = kernel.square(search.X, duals.rows[np.concatenate([rows, held])])
+    # support vectors that are not active stay as they are: their share goes into goal
     goal = search.goal[rows] - K[:n, n:] @ search.beta[held]
     table = own_matrices(np.ascontiguousarray(K[None, :n, :n]))
-    s, u = duals.s[None, rows], duals.u[None, rows]
+    s = duals.s[None, rows]  # (1, rows): a stack of one, as all that goes in
+    u = duals.u[None, rows]
     beta = search.beta[None, rows]
     found, v, settled, rounds = solve_newton(
         table, s, u, goal[None], beta, np.zeros(1, int), beta.sum()

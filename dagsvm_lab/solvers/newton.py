@@ -84,6 +84,7 @@ class _Stack:
         alpha = s * beta
         self.full = (alpha >= u) & (u > 0)
         self.free = (alpha > 0) & (alpha < u)
+        # K times held changes little from step to step: kept, and brought up to date
         self.held = np.where(self.full, s * u, 0.0)
         self.of_held = np.zeros(beta.shape)
         if self.full.any():
@@ -93,7 +94,7 @@ class _Stack:
         self.objective = -0.5 * (beta * (self.v + goal)).sum(1)
         size = np.maximum(np.abs(self.v).max(1), np.abs(goal).max(1))
         self.noise = EXACT * size
-        # nothing moved: one sign only, or nothing to gain
+        # no step moved anything: one sign only, or nothing to gain
         self.settled = ~(self.free | self.full).any(1)
         self.rounds = np.zeros(len(live), int)
         self.most = np.full(len(live), np.inf)
@@ -110,6 +111,7 @@ class _Stack:
         solved = at[good]
         upper = self.u[solved]
         alpha = self.s[solved] * b[good]
+        # a free b may be above its bound by its rounding
         self.beta[solved] = np.where(alpha > upper, self.s[solved] * upper, b[good])
         self.v[solved] = v[good]
         self.settled[solved] = True
@@ -121,21 +123,26 @@ class _Stack:
 
     def _new_sides(self, at, b, pull) -> tuple[np.ndarray, np.ndarray]:
         """(free, full) of the machines `at`, whose systems are solved by b."""
-        free, full, u = self.free[at], self.full[at], self.u[at]
+        free = self.free[at]
+        full = self.full[at]
+        u = self.u[at]
         alpha = self.s[at] * b
         noise = self.noise[at][:, None]
         over = free & (alpha > u)
         inside = free & ~over & (alpha >= 0)
-        freed = ~free & ~full & (pull > noise) & (u > 0)
-        new_free = inside | freed | (full & (pull < -noise))
-        return new_free, over | (full & ~new_free)
+        at_zero = ~free & ~full & (u > 0)
+        off_zero = at_zero & (pull > noise)
+        off_bound = full & (pull < -noise)
+        return inside | off_zero | off_bound, over | (full & ~off_bound)
 
     def _is_solution(self, at, b, v, pull) -> np.ndarray:
         """Whether b, where no row changes sides, is the solution: that its system was
         solved, up to rounding, and that the objective did not rise."""
         goal = self.goal[at]
+        # what is left of the free rows' equations, and of the sum in the same unit
         rest = np.abs(np.where(self.free[at], pull, 0.0)).max(1)
-        amiss = np.abs(b.sum(1) - self.total[at]) / (1e-300 + np.abs(b).sum(1))
+        size = 1e-300 + np.abs(b).sum(1)
+        amiss = np.abs(b.sum(1) - self.total[at]) / size
         rest += amiss * np.abs(goal).max(1)
         objective = -0.5 * (b * (v + goal)).sum(1)
         before = self.objective[at]
@@ -144,8 +151,12 @@ class _Stack:
 
     def _solve(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(b, bias, v) of the machines `at`: free rows solved, the others held."""
-        table, live = self.table, self.live[at]
-        free, full, s, u = self.free[at], self.full[at], self.s[at], self.u[at]
+        table = self.table
+        live = self.live[at]
+        free = self.free[at]
+        full = self.full[at]
+        s = self.s[at]
+        u = self.u[at]
         goal = self.goal[at]
         b = np.where(full, s * u, 0.0)
         change = b - self.held[at]
@@ -166,17 +177,21 @@ class _Stack:
 
 
 def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray:
-    """Solve the free beta, in place; returns the biases, nan where all is singular.
+    """Solve for the free beta; returns the biases, nan where all is singular.
 
-    `who` are the machines; `right` is goal less what the full rows contribute.
+    In: the machines `who`; `free`, `right` (goal less what the full rows contribute)
+    and `beta`, (machines, rows); `total`, one a machine. Out: beta of the free rows,
+    in place.
     """
     count = free.sum(1)
     bias = np.empty(len(free))
+    # systems of similar size are solved together, filled up to that of the largest
     order = np.argsort(-count, kind="stable")
     first = 0
     while first < len(free):
         width = max(int(count[order[first]]), 1)
         part = order[first : first + SYSTEM_CELLS // width**2 + 1]
+        # (machines of the part, width): the free rows first, then what fills up
         rows = np.argsort(~free[part], axis=1, kind="stable")[:, :width]
         real = np.arange(width) < count[part, None]
         own = part[:, None]
@@ -195,15 +210,16 @@ def _bordered(K: np.ndarray, real, right, rest) -> np.ndarray:
     K is (machines, width, width); rows that are not real, which fill it up, get 0.
     """
     machines, width = real.shape
+    # each M is K with a border of ones, whose unknown is the bias
     M = np.empty((machines, width + 1, width + 1))
     M[:, :width, :width] = K
     every = range(width)
-    if not real.all():
+    if not real.all():  # rows of the identity where a row is not real
         M[:, :width, :width] *= real[:, :, None] & real[:, None, :]
         M[:, every, every] += ~real
     M[:, :width, width] = real
     M[:, width, :width] = real
-    M[:, width, width] = ~real[:, 0]
+    M[:, width, width] = ~real[:, 0]  # a machine without a free row
     M[:, every, every] *= 1.0 + EQUAL_RIDGE
     b = np.zeros((machines, width + 1, 1))
     b[:, :width, 0] = right * real

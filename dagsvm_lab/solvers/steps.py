@@ -17,8 +17,8 @@ Two things keep a step short.
 - v is kept twice: -inf stands where b may not rise in the first copy, inf where it may
   not fall in the second. So an argmax needs no mask.
 - H_ij = eta_ij / 2 takes the place of K. K_in - K_jn is H_jn - H_in but for a number
-  that
-  all n share. In float32, which is for kernels with K_ii = 1, H is kept above zero.
+  that all n share. In float32, which is for kernels with K_ii = 1, H is kept above
+  zero.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -137,7 +137,8 @@ class _March:
         duals = len(live)
         width = len(self.row) // duals
         self.first = np.arange(duals) * width  # each dual's first row
-        self.shift = self.row[self.first] - self.first
+        self.shift = self.row[self.first] - self.first  # from a row here to its H
+        # what a step writes to, made once: (duals, width)
         self.H_i = np.empty((duals, width), self.H.dtype)
         self.H_j = np.empty_like(self.H_i)
         self.gain = np.empty_like(self.H_i)
@@ -153,21 +154,28 @@ class _March:
             self.H.take(at, 0, out=units, mode="clip")
 
     def steps(self, v2, beta, lo, hi) -> np.ndarray:
-        """Take STEPS_AT_ONCE steps of every dual; v2 and beta change in place.
+        """Take STEPS_AT_ONCE steps of every dual.
 
-        `lo` and `hi` are flat. Returns the length of each dual's last step.
+        In: v2 (2, duals, rows) and beta (duals, rows), changed in place; `lo` and `hi`,
+        flat. Out: the length (duals,) of each dual's last step.
         """
-        H_i, H_j, gain = self.H_i, self.H_j, self.gain
+        H_i = self.H_i
+        H_j = self.H_j
+        gain = self.gain
         v_up, v_low = v2
-        flat_up, flat_low = v_up.reshape(-1), v_low.reshape(-1)
+        flat_up = v_up.reshape(-1)  # views, as the next two
+        flat_low = v_low.reshape(-1)
         flat_beta = beta.reshape(-1)
         pair = np.empty((2, len(beta)), int)
         i, j = pair
         ends = np.empty(pair.shape, H_i.dtype)
         for _ in range(STEPS_AT_ONCE):
+            # i: the largest v of rows that may rise
             v_up.argmax(1, out=i)
             i += self.first
             self.fetch(i, H_i)
+            # j: the largest (v_i - v_j)^2 / eta_ij of rows that may fall; those that
+            # may not have v_low = inf, hence a gain of -inf
             np.subtract(flat_up.take(i)[:, None], v_low, out=gain)
             eta = H_i if self.tau is None else np.maximum(H_i, self.tau, out=H_j)
             np.divide(gain, eta, out=H_j)  # twice the unclipped step
@@ -177,18 +185,21 @@ class _March:
             j += self.first
             t = 0.5 * STRETCH * H_j.reshape(-1).take(j).astype(float)
             self.fetch(j, H_j)
+            # t: not beyond the box of either row, and never back
             at = flat_beta.take(pair)
             highest = hi.take(pair)
             lowest = lo.take(pair)
             np.minimum(t, highest[0] - at[0], out=t)
             np.minimum(t, at[1] - lowest[1], out=t)
             np.maximum(t, 0.0, out=t)
+            # v follows: K_i - K_j is H_j - H_i
             H_j -= H_i
             H_j *= t.astype(H_j.dtype)[:, None]
             v2 -= H_j
             at[0] += t
             at[1] -= t
             flat_beta[pair] = at
+            # the two rows moved: which copies of their v stand has to be said anew
             ends[0] = flat_up.take(i)
             ends[1] = flat_low.take(j)
             flat_up[pair] = np.where(at < highest, ends, -np.inf)
@@ -213,7 +224,9 @@ def smo_one(
     axpy = saxpy if single else daxpy
     tau = None if single else np.full_like(gain, TAU)
     # items of lists are read and written faster than those of arrays
-    beta, lo, hi = point.beta.tolist(), point.lo.tolist(), point.hi.tolist()
+    beta = point.beta.tolist()
+    lo = point.lo.tolist()
+    hi = point.hi.tolist()
     rows: dict[int, np.ndarray] = {}
     steps = 0
     while beta and steps < limit:
@@ -247,7 +260,9 @@ def smo_one(
         axpy(H_j, v_low, a=-t)
         beta[i] += t
         beta[j] -= t
-        v_i, v_j = v_up.item(i), v_low.item(j)
+        # i may fall now, and j rise: their v stands in both copies
+        v_i = v_up.item(i)
+        v_j = v_low.item(j)
         v_low[i] = v_i
         v_up[j] = v_j
         if beta[i] >= hi[i]:

@@ -1,9 +1,11 @@
 r"""Two steps for a direct multiclass dual on a working set of rows (direct.py has it).
 
-1. Descent by rows: the best a_i with all others held is a_im = clip(h_m - theta, 0,
-cap)
-   with h the point at which the derivative of a_im alone would vanish, and theta found
-   by sorting h (Crammer and Singer 2001, section 6).
+1. Descent by rows: the best a_i with all others held is
+
+       a_im = clip(h_m - theta, 0, cap),
+
+   h the point at which the derivative of a_im alone would vanish, theta found by
+   sorting h (Crammer and Singer 2001, section 6).
 2. Conjugate gradients on the free a_im: the matrix is one block of K a class, the sums
    sum_m c_im = 0 are met by subtracting a mean from every row; the step is projected,
    and halved until the dual falls, as it must by the first bound.
@@ -158,9 +160,9 @@ class Working:
     def _descend_rows(self, rows: np.ndarray, part: Task) -> np.ndarray:
         """a of some rows after step 1 on each, one after the other."""
         K = self.K[np.ix_(rows, rows)].astype(float)
-        F = self.F[rows]
+        F = self.F[rows]  # copies: what a row moves, the next ones have to see
         A = self.A[rows]
-        turned = F.T
+        turned = F.T  # a view, in the order that dger writes to
         for i, y in enumerate(part.codes.tolist()):
             f = F[i]
             a = A[i]
@@ -185,6 +187,7 @@ class Working:
         system = _FreeSystem(self.K, i, m, free)
         mine = self.task.codes[i] == m
         margin = self.task.loss.margin
+        # d changes the free c_im; c = -a in all classes but the own
         d, flat = system.solve(margin * mine - self.F[i, m], self.scale)
         change = np.zeros_like(self.A)
         change[i[~mine], m[~mine]] = -d[~mine]
@@ -239,6 +242,7 @@ class _FreeSystem:
     """The matrix of step 2: a block of K a class, projected to sums of 0 in rows."""
 
     def __init__(self, K: np.ndarray, i: np.ndarray, m: np.ndarray, free: np.ndarray):
+        # i, m are sorted by class: each class has a span of the free variables
         ends = np.searchsorted(m, np.arange(free.shape[1] + 1))
         self.spans = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
         self.blocks = [K[np.ix_(i[span], i[span])] for span in self.spans]
@@ -289,7 +293,7 @@ def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
 
     The own class's h is -inf, and its a 0.
     """
-    falling = sorted(h.tolist(), reverse=True)
+    falling = sorted(h.tolist(), reverse=True)  # a list: its items are read one by one
     cap = np.inf if loss.shared else C
     full = 0  # the largest `full` of h are at the cap
     while True:

@@ -108,7 +108,8 @@ def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
 
     def members(state: tuple[int | None, int]) -> np.ndarray:
         # bits of a number of any length, the lowest first
-        octets = np.frombuffer(state[1].to_bytes(-(-n // 8), "little"), np.uint8)
+        left = state[1].to_bytes(-(-n // 8), "little")
+        octets = np.frombuffer(left, np.uint8)
         return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
 
     root = (None, (1 << n) - 1)
@@ -233,7 +234,9 @@ class AdaptiveDAGSVC(BankClassifier):
         gammas = GAMMAS if self.gammas is None else np.asarray(self.gammas, dtype=float)
         y = (codes == codes.max()).astype(int)
         if self.tune == "dbtc":
-            apart = [dbtc(self._with_gamma(g), X[y == 0], X[y == 1]) for g in gammas]
+            first = X[y == 0]
+            second = X[y == 1]
+            apart = [dbtc(self._with_gamma(g), first, second) for g in gammas]
             gammas = [gammas[int(np.argmax(apart))]]
         kernels = [self._with_gamma(g) for g in gammas]
         Cs, accuracies = self._validation_curves(X, y, kernels)
@@ -252,7 +255,7 @@ class AdaptiveDAGSVC(BankClassifier):
         trained = np.array([np.isin(np.arange(len(y)), fit) for fit, _ in splits])
         sample = Sample(X, y, kernels[0], None, None)
         right = np.zeros((len(kernels), len(Cs)))
-        # a machine a fold: rows of the other part have label 0
+        # a machine a fold: rows that the fold holds back have the label 0, and drop out
         banks = self._train_grid(
             sample,
             np.repeat(pair_code(2), len(splits), axis=0),
@@ -263,6 +266,7 @@ class AdaptiveDAGSVC(BankClassifier):
         for some, share in zip(banks, right, strict=True):
             grid = Grid(sample, some, X)
             for k in range(len(Cs)):
+                # pair_code has +1 at the first class: f < 0 says label 1
                 wins = grid.outputs("held", k, True) < 0  # (rows, folds)
                 for t, (_, held) in enumerate(splits):
                     share[k] += np.sum(wins[held, t] == y[held])

@@ -170,6 +170,7 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
         draft = self._unfitted()
         with one_thread():
             draft._fit(draft._checked_sample(X, y, sample_weight, bank))
+        # one assignment: an interrupt comes before it or after it
         self.__dict__ = draft.__dict__
         return self
 
@@ -334,7 +335,7 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
             second. Scores of a `DecisionGraph` are path margins: see its `run`.
         """
         scores = self._answer(self._checked_rows(X))[2]
-        if scores.shape[1] == 2:
+        if scores.shape[1] == 2:  # as scikit-learn has it: positive for the second
             return (scores[:, 1] - scores[:, 0]) / 2
         return scores
 

@@ -310,7 +310,8 @@ def _accuracies(wrong: np.ndarray) -> dict[str, np.ndarray]:
     n = wrong.shape[1]
     hits = n - wrong.sum(axis=1)
     limits = np.array([binomial_interval(int(h), n) for h in hits])
-    return {"accuracy": 100 * hits / n, "low": limits[:, 0], "high": limits[:, 1]}
+    low, high = limits.T
+    return {"accuracy": 100 * hits / n, "low": low, "high": high}
 
 
 def _holm(wrong: np.ndarray) -> np.ndarray:

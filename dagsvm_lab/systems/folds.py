@@ -23,7 +23,7 @@ from ..threads import one_thread
 from .base import BankClassifier
 from .classifier import KernelClassifier
 from .grids import Fold, Grid, Start, grids
-from .splits import Folded, Rows
+from .splits import Folded, GivenRows
 
 OWN = {  # parameters that may differ among systems that share machines
     "C",
@@ -38,7 +38,7 @@ CHECKED = ("classes_", "n_features_in_", "feature_names_in_")  # set with the sa
 
 
 @dataclass
-class Task:
+class Trials:
     """What is tried on which rows: every estimator with every C and gamma."""
 
     ests: list
@@ -53,8 +53,8 @@ class Task:
 
         Returned as (gammas, estimators, values of C, folds).
         """
-        some = [self.data.folds[k] for k in ks]
-        folds = Folds(self.data, [fit for fit, _ in some], [held for _, held in some])
+        fit, held = zip(*(self.data.folds[k] for k in ks), strict=True)
+        folds = Folds(self.data, list(fit), list(held))
         scores = np.zeros((len(gammas), len(self.ests), len(self.Cs), len(ks)))
         for e, (est, scorer) in enumerate(zip(self.ests, self.scorers, strict=True)):
             shared = isinstance(splitted(est)[2], BankClassifier)
@@ -84,7 +84,7 @@ def assembled(est: Any, steps: Pipeline | None, system: BankClassifier) -> Any:
 class Folds:
     """Some folds of the rows: `fit` and `held` are the indices of each one's rows."""
 
-    def __init__(self, rows: Rows, fit: list, held: list | None = None) -> None:
+    def __init__(self, rows: GivenRows, fit: list, held: list | None = None) -> None:
         self.rows = rows
         self.fit = fit
         self.held = held
@@ -96,11 +96,11 @@ class Folds:
         """Scores of a system (gammas, values of C, folds), over shared machines."""
         system = splitted(est)[2]
         values = [system.C] if Cs == [None] else Cs
-        for C in values:
+        for C in values:  # refused before anything is trained
             clone(system).set_params(C=C)._validate_params()
         folds = self._folds(est)[1]
         starts = [_starts(system, fold, gammas) for fold in folds]
-        grids = self._grids(est, starts, values)
+        grids = self._grids(est, starts, values)  # (folds, gammas), as starts
         scores = np.zeros((len(gammas), len(values), len(folds)))
         for f, fold in enumerate(folds):
             for g, start in enumerate(starts[f]):
@@ -109,10 +109,8 @@ class Folds:
                 if scorer is None:
                     scores[g, :, f] = _accuracies(grid.answers(systems), fold)
                 else:
-                    scores[g, :, f] = [
-                        _judged(scorer, assembled(est, fold.steps, one), fold)
-                        for one in systems
-                    ]
+                    whole = [assembled(est, fold.steps, one) for one in systems]
+                    scores[g, :, f] = [_judged(scorer, one, fold) for one in whole]
         return scores
 
     def _grids(self, est: Any, starts: list, values: list) -> list[list[Grid]]:
@@ -219,12 +217,12 @@ class Folds:
         weight = None if weight is None else weight[fit]
         return Fold(fit, rows, labels, weight, held, truth, held_weight, given, steps)
 
-    def _whole(self, est: Any) -> Rows | None:
+    def _whole(self, est: Any) -> GivenRows | None:
         """All rows, if the folds' rows are some of them as they are."""
         if splitted(est)[0] is not None or self.rows.sample_weight is not None:
             return None
         X = self.rows.X if issparse(self.rows.X) else np.asarray(self.rows.X, float)
-        return Rows(X, self.rows.y, None)
+        return GivenRows(X, self.rows.y, None)
 
     def _weights(self, prefix: str, fit: np.ndarray) -> dict[str, np.ndarray]:
         weight = self.rows.sample_weight

@@ -15,7 +15,7 @@ from ..rows import prepared
 from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
 from .sample import Sample
-from .splits import Rows
+from .splits import GivenRows
 
 # Coefficients of machines that one dense product asks; Vowel: seconds without it 1.1
 ONE_PRODUCT = 1 << 17
@@ -79,6 +79,7 @@ class Grid:
         learns = type(draft)._after_training is not BankClassifier._after_training
         found: list[BankClassifier] = []
         for k, (C, bank) in enumerate(zip(Cs, self.banks, strict=True)):
+            # what learns nothing from the machines takes over what the first has made
             before = draft if learns or not found else found[-1]
             one = draft._with(vars(before) | {"C": C, "machines_": bank})
             if learns or not found:
@@ -135,7 +136,7 @@ def grids(
     starts: list[list[Start]],
     Cs: list,
     folds: list[Fold],
-    whole: Rows | None,
+    whole: GivenRows | None,
 ) -> list[list[Grid]]:
     """The machines of every fold (`starts`: folds x gammas) for every gamma and C.
 
@@ -157,6 +158,7 @@ def grids(
     for of_fold, of_banks, fold in zip(starts, banks, folds, strict=True):
         grid = []
         for one, own in zip(of_fold, of_banks, strict=True):
+            # in the order of Cs, which may be any, and may repeat a value
             grid.append(Grid(one.sample, [own[k] for k in at], fold.held))
         found.append(grid)
     return found
@@ -183,7 +185,7 @@ def _banks_of_one(
 
 
 def _banks_of_folds(
-    starts: list[Start], path: list, folds: list[Fold], whole: Rows
+    starts: list[Start], path: list, folds: list[Fold], whole: GivenRows
 ) -> list[list[list[Bank]]]:
     """Banks of every fold, kernel and C, trained together as sets of the whole rows."""
     start = starts[0]
@@ -253,9 +255,8 @@ def outputs_together(
         parts = (coef.data, column, coef.indptr)
         weights = csr_matrix(parts, shape=(coef.shape[0], len(used))).toarray()
         with np.errstate(over="ignore", invalid="ignore"):
-            f = (
-                rows.block(rows.transform(X)) @ weights.T
-            )  # (rows, machines of all banks)
+            K = rows.block(rows.transform(X))
+            f = K @ weights.T  # (rows, machines of all banks)
         f += np.concatenate([bank.bias for bank in banks])
         if not np.isfinite(f).all():  # the banks say why
             return [bank.decision(X) for bank in banks]
@@ -273,7 +274,7 @@ def outputs_together(
 
 def _on_rows(bank: Bank) -> csr_matrix:
     """The bank's coefficients, with a column for each row it was trained on."""
-    columns = bank.support[bank.coef.indices]
+    columns = bank.support[bank.coef.indices]  # among all rows, not among vectors
     shape = (bank.coef.shape[0], bank.n_rows)
     return csr_matrix((bank.coef.data, columns, bank.coef.indptr), shape=shape)
 

@@ -96,6 +96,7 @@ class Neighbourhood(ABC):
         self._class_weight = sample.class_weight
         if self._class_weight is None:
             self._class_weight = np.ones(self.n_classes)
+        # columns of distances are the rows that count, by class: each class is a span
         columns = sample.by_class
         edges = np.searchsorted(sample.codes[columns], np.arange(self.n_classes + 1))
         self._spans = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
@@ -111,7 +112,7 @@ class Neighbourhood(ABC):
         for start in range(0, n_rows, DISTANCE_ROWS):
             rows = np.arange(start, min(start + DISTANCE_ROWS, n_rows))
             d2 = self._points.to_columns(rows)
-            counts = np.flatnonzero(place[rows] >= 0)
+            counts = np.flatnonzero(place[rows] >= 0)  # those with a column
             d2[counts, place[rows[counts]]] = -np.inf  # before any duplicate
             yield rows, d2
 
@@ -190,10 +191,12 @@ class NearestNeighbourhood(Neighbourhood):
 
     def _weighted_reach(self, flat: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Distance within which samples of a total weight of k lie, per point."""
-        order = np.argsort(flat, axis=1, kind="stable")
+        order = np.argsort(flat, axis=1, kind="stable")  # (points, samples)
+        distance = np.take_along_axis(flat, order, axis=1)
         total = np.cumsum(np.take_along_axis(weight, order, axis=1), axis=1)
+        # the first sample with which the weight is k, or the last one
         enough = np.minimum((total < self.k).sum(axis=1), flat.shape[1] - 1)
-        return np.take_along_axis(flat, order, axis=1)[np.arange(len(flat)), enough]
+        return distance[np.arange(len(flat)), enough]
 
 
 class WindowNeighbourhood(Neighbourhood):

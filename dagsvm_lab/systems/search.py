@@ -22,8 +22,8 @@ from sklearn.model_selection import ParameterGrid
 
 from ..solvers.short import SHORT_ROWS
 from .base import BankClassifier
-from .folds import Folds, Task, splitted
-from .splits import Folded, folded
+from .folds import Folds, Trials, splitted
+from .splits import Folded, GivenRows, folded
 
 # Beside each constant: seconds with other values, over today's.
 
@@ -97,9 +97,7 @@ def tune(
         Training rows.
     y : array-like of shape (n_samples,)
         Their labels.
-    C : iterable of float, default=None
-        Values to try; None keeps the estimator's.
-    gamma : iterable of float, default=None
+    C, gamma : iterable of float, default=None
         Values to try; None keeps the estimator's.
     cv : int, splitter, iterable of splits, or a pair (X_valid, y_valid), default=5
         Folds, as for scikit-learn's GridSearchCV, or one validation set.
@@ -142,16 +140,13 @@ def tune(
     scorers = _scorers(ests, scoring)
     every, data = folded(X, y, cv, groups, sample_weight)
     points = Points.of(C, gamma)
-    task = Task(ests, scorers, data, points.Cs, points.gammas)
-    scores = _scores(task, points, n_jobs)
+    trials = Trials(ests, scorers, data, points.Cs, points.gammas)
+    scores = _scores(trials, points, n_jobs)
     found = []
     for est, own in zip(ests, scores, strict=True):
         found.append(_results(points.named(splitted(est)[1]), own))
     if refit:
-        whole = Folds(every, [np.arange(len(every.y))])
-        for est, one in zip(ests, found, strict=True):
-            est.set_params(**one.best_params_)
-            one.best_estimator_ = whole.fitted(est)[0]
+        _fit_best(ests, found, every)
     return found if several else found[0]
 
 
@@ -192,17 +187,25 @@ def _scorers(ests: list, scoring) -> list:
     return [check_scoring(est, scoring) for est in ests]
 
 
-def _scores(task: Task, points: Points, n_jobs: int | None) -> np.ndarray:
+def _fit_best(ests: list, found: list[Tuned], every: GivenRows) -> None:
+    """Fit each estimator with its best parameters to all rows, into `found`."""
+    whole = Folds(every, [np.arange(len(every.y))])
+    for est, one in zip(ests, found, strict=True):
+        est.set_params(**one.best_params_)
+        one.best_estimator_ = whole.fitted(est)[0]
+
+
+def _scores(trials: Trials, points: Points, n_jobs: int | None) -> np.ndarray:
     """The scores of a search: (estimators, candidates, folds)."""
-    n_folds = len(task.data.folds)
-    jobs = _jobs(task.data, task.gammas, effective_n_jobs(n_jobs))
-    parts = Parallel(n_jobs)(delayed(task.scores)(*job) for job in jobs)
-    scores = np.zeros((len(task.ests), len(points.points), n_folds))
+    n_folds = len(trials.data.folds)
+    jobs = _jobs(trials.data, trials.gammas, effective_n_jobs(n_jobs))
+    parts = Parallel(n_jobs)(delayed(trials.scores)(*job) for job in jobs)
+    scores = np.zeros((len(trials.ests), len(points.points), n_folds))
     for (gammas, ks), part in zip(jobs, parts, strict=True):
         for i, point in enumerate(points.points):
             if point.get("gamma") in gammas:
                 g = gammas.index(point.get("gamma"))
-                scores[:, i, ks] = part[g, :, task.Cs.index(point.get("C"))]
+                scores[:, i, ks] = part[g, :, trials.Cs.index(point.get("C"))]
     return scores
 
 
@@ -216,12 +219,15 @@ def _jobs(data: Folded, gammas: list, n: int) -> list[tuple[list, list]]:
     middle = (len(gammas) - 1) / 2
     # the ends of a list of gammas take longest
     ends_first = sorted(range(len(gammas)), key=lambda k: -abs(k - middle))
+    # of few rows, a job takes its gammas together; else each gamma is a job
     hands = n if n_rows <= FEW else len(gammas)
     some_gammas = _dealt([gammas[k] for k in ends_first], hands)
-    two_largest = np.sort(np.unique(data.y, return_counts=True)[1])[-2:].sum()
+    # rows of the longest pair's machine in a fold, about
+    in_class = np.unique(data.y, return_counts=True)[1]
+    two_largest = np.sort(in_class)[-2:].sum()
     small = two_largest * len(data.folds[0][0]) <= SHORT_ROWS * n_rows
     hands = n_folds
-    if small and n_rows**2 <= SHARED:
+    if small and n_rows**2 <= SHARED:  # folds go together, but no job stays idle
         hands = int(np.ceil(max(n_folds / FOLDS_TOGETHER, n / len(some_gammas))))
     return [*product(some_gammas, _dealt(range(n_folds), hands))]
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 
 @dataclass
-class Rows:
+class GivenRows:
     """Rows as they were given, their labels and how often each counts."""
 
     X: Any
@@ -19,13 +19,13 @@ class Rows:
 
 
 @dataclass
-class Folded(Rows):
+class Folded(GivenRows):
     """Rows and the folds of a search: indices to train on, and of those held back."""
 
     folds: list[tuple[np.ndarray, np.ndarray]]
 
 
-def folded(X, y, cv: Any, groups=None, sample_weight=None) -> tuple[Rows, Folded]:
+def folded(X, y, cv: Any, groups=None, sample_weight=None) -> tuple[GivenRows, Folded]:
     """The rows to train on in the end, and the rows and folds of the search.
 
     A validation set's rows stand after the others, as the one fold's held rows.
@@ -38,7 +38,7 @@ def folded(X, y, cv: Any, groups=None, sample_weight=None) -> tuple[Rows, Folded
     check_consistent_length(X, y, groups)
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    every = Rows(X, y, sample_weight)
+    every = GivenRows(X, y, sample_weight)
     if _is_validation_set(cv, X):
         data = _with_validation_set(every, *cv)
     else:
@@ -54,7 +54,7 @@ def folded(X, y, cv: Any, groups=None, sample_weight=None) -> tuple[Rows, Folded
     return every, data
 
 
-def _with_validation_set(rows: Rows, X, y) -> Folded:
+def _with_validation_set(rows: GivenRows, X, y) -> Folded:
     """The rows to train on, then those of a validation set, as one fold."""
     joined = _joined(rows.X, X)
     labels = np.concatenate([rows.y, y])

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ..files import write_atomically
+from ..files import write_bytes
 from ..machines import STATS, Bank
 
 FORMAT = 2
@@ -67,7 +67,7 @@ class Stored:
             arrays["feature_names_in_"] = self.feature_names_in_.astype(str)
         content = BytesIO()
         np.savez_compressed(content, about=np.array(json.dumps(about)), **arrays)
-        write_atomically(Path(path), lambda part: part.write_bytes(content.getvalue()))
+        write_bytes(Path(path), content.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -37,21 +37,23 @@ class ClassGeometry:
     @classmethod
     def of_rows(cls, sample: Sample, rows: np.ndarray) -> Self:
         """Measure the classes of `rows`, which are sorted by class."""
-        starts = np.flatnonzero(np.diff(sample.codes[rows], prepend=-1))
+        starts = np.flatnonzero(np.diff(sample.codes[rows], prepend=-1))  # (classes,)
         row_weight = sample.row_weight[rows]
         weight = np.add.reduceat(row_weight, starts)
         if sample.kernel.precomputed:
             K = sample.X[np.ix_(rows, rows)] * np.outer(row_weight, row_weight)
+            # (classes, classes): K summed over the rows of two classes
             sums = np.add.reduceat(np.add.reduceat(K, starts, axis=0), starts, axis=1)
             products = sums / np.outer(weight, weight)
             norms = np.diag(sample.X)[rows]
         else:
             X = sample.X[rows]
             sums = np.add.reduceat(X * row_weight[:, None], starts, axis=0)
-            means = sums / weight[:, None]
+            means = sums / weight[:, None]  # (classes, inputs)
             products = means @ means.T
             norms = squared(X)
         mean_norm = np.add.reduceat(norms * row_weight, starts) / weight
+        # tr S is the mean of |x|^2 less |mu|^2, which rounding may leave below 0
         spread = np.maximum(mean_norm - np.diag(products), 0.0)
         return cls(products, spread, weight)
 
@@ -92,6 +94,7 @@ class Tree:
     def _keep(self, graph: DecisionGraph) -> None:
         """Keep the machines that the graph uses, renumbered."""
         used = graph.machines_used
+        # a leaf's machine is -1, which reads the last entry: it stays -1
         number = np.full(len(self.machines_.code) + 1, -1)
         number[used] = np.arange(len(used))
         self.machines_ = self.machines_.select(used)
@@ -219,6 +222,7 @@ class BinaryTreeSVC(Tree, SoftClassifier):
             i, j = self._choose(ClassGeometry.of_rows(sample, rows), classes, rng)
             t = pair_index(i, j, sample.n_classes)
             left, right = self._divide_samples(sample, rows, f[rows, t], (i, j))
+            # the children are the next two nodes
             groups.extend([rows[left], rows[right]])
             return "node", t, len(groups) - 2, len(groups) - 1
 
@@ -321,6 +325,7 @@ class BinaryTreeSVC(Tree, SoftClassifier):
         Nodes that ask for the same machine share it.
         """
         inner = np.flatnonzero(graph.machine >= 0)
+        # (inner nodes, classes), 1 for a class that goes there; 1 - 1 leaves it out
         to_right = graph.possible[graph.right[inner]].astype(np.int8)
         to_left = graph.possible[graph.left[inner]].astype(np.int8)
         code, number = np.unique(to_right - to_left, axis=0, return_inverse=True)
@@ -402,6 +407,7 @@ class DecisionTreeSVC(Tree, BankClassifier):
     def _parts(
         self, group: list[int], distance: np.ndarray
     ) -> tuple[frozenset, frozenset]:
+        # between the group's classes; none is its own neighbour
         d = distance[np.ix_(group, group)] + np.diag(np.full(len(group), np.inf))
         if self.separate == "one":
             alone = group[int(np.argmax(d.min(axis=1)))]
