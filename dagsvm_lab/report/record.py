@@ -43,7 +43,7 @@ from .beside import show_cells, show_claims
 from .claims import Paper, Tables
 from .edits import Edits
 from .parameters import PROFILES, changed, in_words, refuse_unknown
-from .pictures import display_figure, paragraph, png
+from .pictures import display_figure, laid_out, paragraph, png
 from .prose import Sentence, said
 from .provenance import (
     RUN,
@@ -271,13 +271,14 @@ class Record:
         from matplotlib import rc_context
 
         # no date, and ids from a fixed salt: the same figure has the same bytes
-        look = {"dpi": 150, "bbox_inches": "tight", "metadata": {"Date": None}}
+        box = laid_out(fig)
+        look = {"bbox_inches": box, "metadata": {"Date": None}}
         with rc_context({"svg.hashsalt": self.key}):
             write_atomically(
                 self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
             )
-        write_bytes(self.folder / f"{name}.png", png(fig, 150))
-        display_figure(fig, alt or name)
+        write_bytes(self.folder / f"{name}.png", png(fig, 150, box))
+        display_figure(fig, alt or name, box)
 
     def data(self, name: str, content: object) -> None:
         """Write `content` to <name>.json, for the pages of the reader's edition."""
@@ -362,10 +363,9 @@ class Record:
         counts = tally(judged(self.paper, self.tables))
         whose = "recorded run" if self.shows_record else "this run"
         show(counts.drop(columns="paper"), caption=f"verdicts, {whose}")
-        display_figure(
-            draw(counts),
-            "Verdicts on the paper's statements and table cells, as counted above",
-        )
+        fig = draw(counts)
+        alt = "Verdicts on the paper's statements and table cells, as counted above"
+        display_figure(fig, alt, laid_out(fig))
 
     def close(self, datasets: Iterable = ()) -> None:
         """Write run.json: date, parameters, versions, seconds, and a digest of code and
