@@ -20,7 +20,7 @@ def laid_out(fig):
 
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
-    box = fig.get_tightbbox(fig.canvas.get_renderer())
+    box = fig.get_tightbbox()
     return box.padded(rcParams["savefig.pad_inches"])
 
 
