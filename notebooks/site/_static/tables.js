@@ -1,0 +1,18 @@
+// Tables, programs and formulas wider than their box: tables in smaller letters, and a mark where it goes on.
+"use strict";
+addEventListener("load", () => {
+  const edge = (box) => box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  const wide = (boxes) => [...document.querySelectorAll(boxes)].filter((box) => box.scrollWidth > box.clientWidth + 6);
+  const mark = (boxes) => {
+    for (const box of wide(boxes).filter((b) => b.clientWidth > 200 && /auto|scroll/.test(getComputedStyle(b).overflowX))) {
+      edge(box);
+      box.addEventListener("scroll", () => edge(box), { passive: true });
+    }
+  };
+  for (const box of wide("article .cell_output div")) {
+    for (const table of box.querySelectorAll(":scope > table")) table.classList.add("tight");
+  }
+  mark("article .cell_output, article .cell_output div, article .scroll, article pre");
+  const typeset = window.MathJax && MathJax.startup && MathJax.startup.promise;
+  if (typeset) typeset.then(() => mark("article div.math, article mjx-container"));
+});
