@@ -191,8 +191,8 @@ def show_outputs(
             data.clear()
             data["text/html"] = numbered(png, page, figures, source)
         elif "text/html" in data:
-            table = with_claims(data["text/html"], cell.source)
-            data["text/html"] = LONG_CELL.sub(r'\1 class="words">\2', table)
+            linked_claims = with_claims(data["text/html"], cell.source)
+            data["text/html"] = fitted(linked_claims)
         if "text/markdown" in data:
             data["text/markdown"] = linked(data["text/markdown"], missing)
 
@@ -244,7 +244,13 @@ def with_claims(table: str, code: str) -> str:
                 text = html.escape(claim.text)
                 link = f'<a href="claims.html#{claim.id}">{text}</a>'
                 table = table.replace(f">{text}</td>", f">{link}</td>")
-    return re.sub(r"<table.*?</table>", with_labels, table, flags=re.S)
+    return table
+
+
+def fitted(tables: str) -> str:
+    """Prepare tables for narrow screens: claims become cards, long cells wrap."""
+    tables = re.sub(r"<table.*?</table>", with_labels, tables, flags=re.S)
+    return LONG_CELL.sub(r'\1 class="words">\2', tables)
 
 
 def with_labels(found: re.Match) -> str:

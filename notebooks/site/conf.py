@@ -38,6 +38,7 @@ myst_heading_anchors = 3
 napoleon_use_ivar = True  # attributes as a list
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 math_number_all = False
 mathjax_path = "mathjax/tex-chtml.js"
 numfig = True
