@@ -12,7 +12,7 @@ addEventListener("load", () => {
   for (const box of wide("article div:has(> table.dagsvm), article .cell_output div:has(> table)")) {
     for (const table of box.querySelectorAll(":scope > table")) table.classList.add("tight");
   }
-  mark("article .cell_output, article div:has(> table), article .scroll, article pre");
+  mark("article .cell_output, article div:has(> table), article .scroll, article figure.report, article table.table, article pre");
   const typeset = window.MathJax && MathJax.startup && MathJax.startup.promise;
   if (typeset) typeset.then(() => mark("article div.math, article mjx-container"));
 });
