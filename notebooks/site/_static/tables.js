@@ -2,9 +2,9 @@
 "use strict";
 addEventListener("load", () => {
   const edge = (box) => box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
-  const wide = (boxes) => [...document.querySelectorAll(boxes)].filter((box) => box.scrollWidth > box.clientWidth + 6);
-  const mark = (boxes) => {
-    for (const box of wide(boxes).filter((b) => b.clientWidth > 200 && /auto|scroll/.test(getComputedStyle(b).overflowX))) {
+  const wide = (boxes, by = 6) => [...document.querySelectorAll(boxes)].filter((box) => box.scrollWidth > box.clientWidth + by);
+  const mark = (boxes, by) => {
+    for (const box of wide(boxes, by).filter((b) => b.clientWidth > 200 && /auto|scroll/.test(getComputedStyle(b).overflowX))) {
       edge(box);
       box.addEventListener("scroll", () => edge(box), { passive: true });
     }
@@ -14,5 +14,5 @@ addEventListener("load", () => {
   }
   mark("article .cell_output, article div:has(> table), article .scroll, article figure.report, article table.table, article pre");
   const typeset = window.MathJax && MathJax.startup && MathJax.startup.promise;
-  if (typeset) typeset.then(() => mark("article div.math, article mjx-container"));
+  if (typeset) typeset.then(() => mark("article div.math, article mjx-container", 24));
 });
