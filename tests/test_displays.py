@@ -57,6 +57,23 @@ def test_a_graph_is_drawn_with_the_way_of_a_row(make, iris_frame):
     assert shown.figure_ is shown.ax_.figure
 
 
+@pytest.mark.parametrize("make", [DAGSVC, AdaptiveDAGSVC])
+def test_nodes_of_classes_with_long_names_stand_apart(make):
+    names = np.array(["alpha", "beta", "gamma", "delta", "epsilon", "zeta"])
+    d = load("artificial", n_per_class=20, seed=0)
+    y = names[np.searchsorted(np.unique(d.y), d.y)]
+    ax = GraphDisplay.from_estimator(make().fit(d.X, y)).ax_
+    ax.figure.canvas.draw()
+    boxes = [t.get_bbox_patch().get_window_extent() for t in ax.texts]
+    layers = {}
+    for box in boxes:
+        layers.setdefault(round(box.y0), []).append((box.x0, box.x1))
+    for layer in layers.values():
+        layer.sort()
+        pairs = zip(layer, layer[1:], strict=False)
+        assert all(one[1] <= other[0] for one, other in pairs)
+
+
 def test_a_pipeline_takes_the_row_that_its_predict_takes(iris_frame):
     X, y = iris_frame
     pipe = make_pipeline(StandardScaler(), DAGSVC()).fit(X.to_numpy(), y)

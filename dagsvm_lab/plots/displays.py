@@ -12,6 +12,7 @@ from ..machines import Bank
 from .graphs import draw
 
 MOST_NODES = 500  # of a graph whose drawing can be read at all
+LETTER = 0.0085  # inches that a letter is wide, at a size of one point
 MOST_COUNTS = 15  # classes up to which the counts are written into their fields
 
 
@@ -97,15 +98,29 @@ class GraphDisplay:
 
     def plot(self, ax=None, *, size: float = 9) -> Self:
         """Draw the graph; the display is returned."""
-        layers = np.bincount(self.graph.grow(MOST_NODES).depth())
-        room = size * np.array([max(layers.max(), 6), max(len(layers), 4)])
-        self.ax_ = _axes(ax, (0.09 * room[0], 0.07 * room[1]))
-        self.figure_ = self.ax_.figure
         names = list(self.names)
+        layers = np.bincount(self.graph.grow(MOST_NODES).depth())
+        node = max(0.09, LETTER * self._letters(names))  # width, in sizes of letters
+        width = max(node * layers.max(), 0.54)
+        self.ax_ = _axes(ax, (size * width, 0.07 * size * max(len(layers), 4)))
+        self.figure_ = self.ax_.figure
         draw(self.graph, self.ax_, names, self.code, self.path, size)
         for text in self.ax_.texts:
             text.set_in_layout(False)  # its box may stand out; the graph has margins
         return self
+
+    def _letters(self, names: list) -> float:
+        """Count the letters beside which a node's neighbours must stand.
+
+        The classes that are left, in smaller letters below, have twice the room of the
+        node's own words at most: with many classes they would take the whole page.
+        """
+        lengths = np.array([len(str(name)) for name in names])
+        words = 2 * lengths.max() + 6
+        depth = self.graph.depth()
+        beside = np.bincount(depth)[depth] > 1
+        below = 0.78 * (self.graph.possible[beside] @ (lengths + 1))
+        return max(words, min(below.max(initial=0), 2 * words))
 
 
 class BankDisplay:

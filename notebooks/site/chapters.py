@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 import nbformat
@@ -28,6 +29,8 @@ NOTEBOOKS = sorted(HERE.parent.glob("*.ipynb"))
 KEPT = r"^#.*?$|^```.*?^```|\$\$.*?\$\$|\$[^$]*\$|`[^`]*`|\[[^]]*\]\([^)]*\)|<[^>]*>"
 IDENTIFIER = re.compile(r'"([a-z0-9]+(?:-[a-z0-9.]+)+)"')
 EXPLORER = re.compile(r'interactive\(\s*"(\w+)"')
+# a cell of a table that is a sentence or a list: its words wrap
+LONG_CELL = re.compile(r"(<td[^>]*)>(?=[^<]*[A-Za-z]{3})([^<]{26,})")
 Links = list[tuple[re.Pattern, str]]  # what a sentence may name, and how it is linked
 
 
@@ -178,6 +181,7 @@ def show_outputs(
         data = {"text/html": explorer_html(explorer[1])}
         cell.outputs = [nbformat.v4.new_output("display_data", data=data)]
         return
+    cell.outputs = [output for output in cell.outputs if not says_nothing(output)]
     for output in cell.outputs:
         data = output.get("data", {})
         if "image/png" in data:
@@ -187,9 +191,17 @@ def show_outputs(
             data.clear()
             data["text/html"] = numbered(png, page, figures, source)
         elif "text/html" in data:
-            data["text/html"] = with_claims(data["text/html"], cell.source)
+            linked_claims = with_claims(data["text/html"], cell.source)
+            data["text/html"] = fitted(linked_claims)
         if "text/markdown" in data:
             data["text/markdown"] = linked(data["text/markdown"], missing)
+
+
+def says_nothing(output) -> bool:
+    """Whether an output is a paragraph without a word, which has only its type's name
+    beside it.
+    """
+    return output.get("data", {}).get("text/markdown", "some").strip() == ""
 
 
 def explorer_html(kind: str) -> str:
@@ -233,3 +245,23 @@ def with_claims(table: str, code: str) -> str:
                 link = f'<a href="claims.html#{claim.id}">{text}</a>'
                 table = table.replace(f">{text}</td>", f">{link}</td>")
     return table
+
+
+def fitted(tables: str) -> str:
+    """Prepare tables for narrow screens: claims become cards, long cells wrap."""
+    tables = re.sub(r"<table.*?</table>", with_labels, tables, flags=re.S)
+    return LONG_CELL.sub(r'\1 class="words">\2', tables)
+
+
+def with_labels(found: re.Match) -> str:
+    """Give each cell of a table of claims its column's name, for the cards into which a
+    narrow screen turns the rows; leave another table as it is.
+    """
+    table = found[0]
+    heads = re.findall(r"<th\b[^>]*>(.*?)</th>", table)
+    if not heads or heads[0] not in ("claim", "statement"):
+        return table
+    names = cycle(heads)
+    table = re.sub("<td", lambda cell: f'{cell[0]} data-label="{next(names)}"', table)
+    table = re.sub(r"(<td[^>]*)>-</td>", r'\1 class="none">-</td>', table)
+    return table.replace('class="dagsvm"', 'class="dagsvm claims"')

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from chapters import fitted
 from evidence import Evidence, paragraph
 
 from dagsvm_lab.report.prose import span
@@ -54,7 +55,7 @@ def write_choose(source: Path, evidence: Evidence) -> None:
 def _shown(evidence: Evidence, make: Callable[[Evidence], pd.DataFrame]) -> str:
     """Write a table as HTML; "" where it is not recorded."""
     try:
-        return Table(make(evidence), 2)._repr_html_()
+        return fitted(Table(make(evidence), 2)._repr_html_())
     except LookupError as missing:
         print(f"The page on choosing leaves out its table: {missing}")
         return ""

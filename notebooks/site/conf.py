@@ -38,6 +38,7 @@ myst_heading_anchors = 3
 napoleon_use_ivar = True  # attributes as a list
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 math_number_all = False
 mathjax_path = "mathjax/tex-chtml.js"
 numfig = True
@@ -48,7 +49,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_context = {"default_mode": "auto"}
 html_css_files = ["edition.css"]
-html_js_files = ["code.js"]
+html_js_files = ["code.js", ("tables.js", {"defer": "defer"})]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_navbar_depth": 1,
@@ -76,12 +77,14 @@ if home := {name: link for name, _, link in links}.get("Repository"):
 html_copy_source = False
 html_show_sourcelink = False
 MATHJAX = ("tex-chtml.js", "output/chtml/", "input/tex/extensions/", "ui/")
-# What a page does not need to be read: an icon font of 1.6 MB for a dozen icons, which
-# edition.css draws, and scripts of the search before the text.
-ICON_FONT = re.compile(r"<script[^>]*fontawesome\.js[^>]*></script>\s*")
+# What a page does not need to be read: an icon font, as a script of 1.6 MB and again as
+# files of 115 kB, for a dozen icons, which edition.css draws; on all pages but that of
+# the search its scripts, 43 kB.
+ICON_SCRIPT = re.compile(r"<script[^>]*fontawesome\.js[^>]*></script>\s*")
+ICON_FACE = re.compile(r"@font-face\s*\{[^}]*/fontawesome/[^}]*\}")
 SEARCH = re.compile(
     r'<script (src="(?:\.\./)*(?:_static/)?'
-    r"(?:searchtools|language_data|searchindex)\.js)"
+    r"(?:searchtools|language_data|searchindex)\.js[^>]*></script>\s*)"
 )
 
 
@@ -103,11 +106,15 @@ def lighten(app, failed) -> None:
     out = Path(app.outdir)
     for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        text = ICON_FONT.sub("", text)
-        text = SEARCH.sub(r"<script defer \1", text)
+        text = ICON_SCRIPT.sub("", text)
+        text = SEARCH.sub(r"<script defer \1" if page.stem == "search" else "", text)
         page.write_text(text, encoding="utf-8")
     for file in (out / "_static" / "scripts").glob("fontawesome.*"):
         file.unlink()
+    for sheet in (out / "_static" / "styles").glob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        sheet.write_text(ICON_FACE.sub("", text), encoding="utf-8")
+    shutil.rmtree(out / "_static" / "vendor" / "fontawesome")
     sources = out / "_sources"  # where the theme's download button looks
     sources.mkdir(exist_ok=True)
     for notebook in (out / "_static" / "notebooks").glob("*.ipynb"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
-from chapters import HERE, NOTEBOOKS, Chapters, title
+from chapters import HERE, NOTEBOOKS, Chapters, fitted, title
 
 from dagsvm_lab.papers import papers
 from dagsvm_lab.report.scorecard import tally, titles
@@ -193,7 +193,7 @@ def _unexplained(cells: list) -> list[str]:
             for output in cell.outputs:
                 data = output.get("data", {})
                 text = data.get("text/markdown") or data.get("text/html") or ""
-                found.append("".join(text))
+                found.append(fitted("".join(text)))
     return found
 
 

@@ -385,7 +385,7 @@ def _below(e: Evidence) -> str:
     sets = e.measured("don-steps-below", "not reproduced")
     e.measured("don-no-difference", "not reproduced")
     return (
-        f"The steps stay below k - 1 on {sets} sets, not on all, and what is called no "
+        f"The steps stay below k - 1 on {sets}, not on all, and what is called no "
         "significant difference between methods is one on several sets."
     )
 

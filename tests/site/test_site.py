@@ -250,18 +250,76 @@ def test_the_readme_says_on_its_first_screen_what_was_found():
     assert all(f"make {goal}" in first for goal in ("papers", "test", "lab", "site"))
 
 
-def test_a_page_sends_little(built):
-    """What is sent before the last figure is looked at, packed as servers do it."""
-    for page, limit in (
-        ("index", 450_000),
-        ("01_platt2000_large_margin_dags", 900_000),
-    ):
-        text = (built / f"{page}.html").read_text(encoding="utf-8")
-        named = re.findall(r'<(?:script|link|img)\b[^>]*?(?:src|href)="([^"#?]+)', text)
-        files = {built / f"{page}.html", *(built / name for name in named)}
-        sizes = [len(gzip.compress(f.read_bytes())) for f in files if f.is_file()]
-        assert sum(sizes) <= limit, f"{page} sends {sum(sizes):,} bytes"
-    assert not list(built.rglob("fontawesome*.js"))
+@pytest.mark.parametrize("page", ["index", "report", *CHAPTERS])
+def test_a_page_sends_little(server, browser, built, page):
+    """All that a page asks for, fonts included, and the figures further down, packed as
+    servers do it.
+    """
+    resize(browser, 1440)
+    browser.get(f"{server}/{page}.html")
+    typeset = "document.querySelector('.math mjx-container')"
+    wait(browser, f"!document.querySelector('.math') || {typeset}", 40)
+    wait(
+        browser,
+        "document.readyState == 'complete' && document.fonts.status == 'loaded'",
+    )
+    asked = browser.execute_script(
+        "const names = [...performance.getEntriesByType('resource').map(r => r.name),"
+        " ...[...document.images].map(i => i.src), location.href];"
+        "return names.filter(name => name.startsWith(location.origin))"
+    )
+    files = {
+        built / unquote(re.split("[?#]", url.removeprefix(f"{server}/"))[0])
+        for url in asked
+    }
+    sizes = [len(gzip.compress(file.read_bytes())) for file in files]
+    limit = 900_000 if page in CHAPTERS else 450_000
+    assert sum(sizes) <= limit, f"{page} sends {sum(sizes):,} bytes"
+
+
+def test_no_page_asks_for_an_icon_font(built):
+    assert not list(built.rglob("fontawesome*.js")) + list(built.rglob("fa-*.woff2"))
+    for sheet in built.rglob("*.css"):
+        assert "/fontawesome/" not in sheet.read_text(encoding="utf-8"), sheet
+    for page in built.glob("*.html"):
+        icons = set(
+            re.findall(r"\bfa-(?!solid|regular|lg|fw)[a-z-]+", page.read_text())
+        )
+        drawn = (built / "_static" / "edition.css").read_text(encoding="utf-8")
+        assert [name for name in icons if f".{name} {{" not in drawn] == [], page
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_figures_are_whole_on_a_wide_screen(server, browser, page):
+    resize(browser, 1440)
+    browser.get(f"{server}/{page}.html")
+    wait(browser, "document.readyState == 'complete'")
+    cut = browser.execute_script(
+        "return [...document.querySelectorAll('figure .scroll')]"
+        ".filter(box => box.scrollWidth > box.clientWidth + 1)"
+        ".map(box => box.getAttribute('aria-label'))"
+    )
+    assert not cut
+
+
+@pytest.mark.parametrize("page", CHAPTERS)
+def test_verdicts_are_seen_on_a_phone(server, browser, page):
+    """Claims are cards there: their verdicts do not stand beyond the edge."""
+    resize(browser, 390, 844)
+    browser.get(f"{server}/{page}.html")
+    wait(browser, "document.readyState == 'complete'")
+    beyond = browser.execute_script(
+        "return [...document.querySelectorAll('table.claims td')]"
+        ".filter(cell => cell.getBoundingClientRect().right > innerWidth)"
+        ".map(cell => cell.textContent)"
+    )
+    assert not beyond
+
+
+def test_an_output_without_a_word_is_left_out(built):
+    for chapter in CHAPTERS:
+        text = (built / f"{chapter}.html").read_text(encoding="utf-8")
+        assert "IPython.core.display" not in text, chapter
 
 
 @pytest.mark.parametrize("explorer", ["walk", "plane", "bound"])
