@@ -102,18 +102,24 @@ class Comparison:
         """
         import matplotlib.pyplot as plt
 
+        from ..plots.overview import label
+
         ax = plt.subplots(layout="constrained")[1] if ax is None else ax
         x = self.measures[cost]
         y = self.measures["accuracy"]
         below = y - self.measures["low"]
         above = self.measures["high"] - y
         ax.errorbar(x, y, yerr=[below, above], fmt="o", capsize=3)
-        for name, *at in zip(self.names, x, y, strict=True):
-            if np.isfinite(at[0]):
-                ax.annotate(name, at, xytext=(6, 4), textcoords="offset points")
         ax.set_xscale("log")
-        ax.set_xlabel(cost.replace("_", " "))
+        heading = COLUMNS[cost][0] if cost in COLUMNS else cost.replace("_", " ")
+        ax.set_xlabel(heading.replace("us ", "microseconds "))
+        ax.xaxis.set_major_formatter("{x:g}")  # plain numbers, not powers of ten
+        ax.xaxis.set_minor_formatter("{x:g}")
         ax.set_ylabel("accuracy (%)")
+        known = np.isfinite(x)
+        points = np.column_stack([x, y])[known]
+        ax.figure.draw_without_rendering()  # names are placed in the axes as they end up
+        label(ax, points, points, np.array(self.names)[known], size=9)
         return ax
 
     def _cells(self) -> list[list[str]]:
