@@ -106,7 +106,7 @@ def test_a_picture_and_a_frame(noisy_iris):
     assert found.to_frame().index.tolist() == ["DAGSVC", "MaxWinsSVC"]
     ax = found.plot("batch_us")
     assert {text.get_text() for text in ax.texts} == {"DAGSVC", "MaxWinsSVC"}
-    assert ax.get_xlabel() == "batch us"
+    assert ax.get_xlabel() == "microseconds in a batch"
     plt.close(ax.figure)
 
 

@@ -118,7 +118,7 @@ class Comparison:
         ax.set_ylabel("accuracy (%)")
         known = np.isfinite(x)
         points = np.column_stack([x, y])[known]
-        ax.figure.draw_without_rendering()  # names are placed in the axes as they end up
+        ax.figure.draw_without_rendering()  # names stand where the axes end up
         label(ax, points, points, np.array(self.names)[known], size=9)
         return ax
 
