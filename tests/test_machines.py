@@ -4,10 +4,13 @@ They are the same whatever n_jobs, and their outputs are so to the bit.
 """
 
 import os
+import threading
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
+from typing import ClassVar
 
 import joblib
 import numpy as np
@@ -18,7 +21,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from dagsvm_lab.evaluate import NeedsBlocks
-from dagsvm_lab.kernels import Kernel
+from dagsvm_lab.kernels import KERNELS, Gaussian, Kernel
 from dagsvm_lab.machines import (
     Bank,
     pair_code,
@@ -122,6 +125,30 @@ def test_machines_that_share_rows_are_the_same_whatever_n_jobs(soft):
     assert (same.coef != found.coef).nnz == 0
     np.testing.assert_array_equal(same.bias, found.bias)
     np.testing.assert_array_equal(same.n_iter, found.n_iter)
+
+
+@dataclass(frozen=True)
+class Seen(Gaussian):
+    """A Gaussian kernel that notes the threads which compute it."""
+
+    threads: ClassVar[set[int]] = set()
+
+    def of_products(self, products, out=None):
+        self.threads.add(threading.get_ident())
+        return super().of_products(products, out)
+
+
+def test_machines_that_share_rows_are_computed_by_several_threads(monkeypatch):
+    monkeypatch.setitem(KERNELS, "seen", Seen)
+    y = np.arange(columns.STRIP_ROWS + 300) % 4
+    rows = np.random.default_rng(0).normal(size=(len(y), 40)) + y[:, None] / 4
+    seen = {}
+    for jobs in (1, 2):
+        Seen.threads.clear()
+        train(rows, y, rest_code(4), Kernel("seen", NARROW.gamma), 10.0, n_jobs=jobs)
+        seen[jobs] = len(Seen.threads)
+    assert seen[1] == 1, seen
+    assert seen[2] > 1 or joblib.cpu_count() == 1, seen
 
 
 def test_chunks_in_threads_share_nothing():
