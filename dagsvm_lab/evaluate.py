@@ -32,7 +32,7 @@ DENSE_ROWS = 16  # from so many rows on dense products class by class beat a spa
 MEMORY = 3.0  # times the bank's that all that is prepared here may take
 MACHINE_BYTES = 1500  # of a machine's objects, beside its support vectors
 GATHERED = 2.0  # times that where support vectors are apart in memory
-MOST_SHARED = 4  # pairs of machines, times the machines, whose sharing is remembered
+LINKS = 4  # pairs of machines, times the machines, whose sharing is remembered
 EVERY_OUTPUTS = 1 << 20  # outputs up to which all are computed in any shape
 FLOAT32 = float(np.finfo(np.float32).eps)
 FLOAT64 = 4.0 * float(np.finfo(np.float64).eps)
@@ -185,7 +185,7 @@ class PreparedMachines:
             here = np.flatnonzero(both)
             missing = np.flatnonzero(~both)
             known = Shared(here, place[here], missing, self.place[own[missing]])
-            if len(self._shared) < MOST_SHARED * len(self.bias):
+            if len(self._shared) < LINKS * len(self.bias):
                 self._shared[t, before] = known
         return known
 

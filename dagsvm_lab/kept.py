@@ -7,12 +7,14 @@ computed again.
 """
 
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
 LOOKED_UP = 50  # cost of a kernel value that is looked up: the unit of evaluate.py
 GROUP = 800_000  # and of one more group of rows
-SHARED = 0.25  # of a machine's support vectors the one before has about so many
+SHARE_KNOWN = 0.25  # of a machine's support vectors the one before has about so many
 MOST_VALUES = 1 << 24  # kernel values that are kept at most
 
 
@@ -31,7 +33,17 @@ class Tile:
     """Kernel values of one machine with the rows that were asked in one step."""
 
     machine: int
+    rows: np.ndarray
     values: np.ndarray  # (support vectors, rows)
+
+
+@dataclass
+class Group:
+    """Rows that meet one machine, and where they met the one before."""
+
+    machine: int
+    before: Tile | None
+    rows: np.ndarray
 
 
 class KeptValues:
@@ -62,67 +74,70 @@ class KeptValues:
 
         None where groups of rows are so small that looking values up saves nothing.
         """
-        if not self._pays(machines, np.count_nonzero(np.bincount(machines))):
-            self._forget()
+        groups = []
+        if self._pays(machines, np.count_nonzero(np.bincount(machines))):
+            order, groups = self._groups(rows, machines)
+        if not groups or not self._pays(machines, len(groups)):
+            self._keep([])
             return None
-        n_tiles = len(self.tiles)
-        keys = machines * n_tiles + self.tile[rows]
-        order = keys.argsort(kind="stable")
-        keys = keys.take(order)
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))  # of groups of equal keys
-        if not self._pays(machines, len(starts)):
-            self._forget()
-            return None
-        rows = rows.take(order)
-        asked, before = np.divmod(keys[starts], n_tiles)
-        groups = np.split(rows, starts[1:])
-        first = np.flatnonzero(np.diff(asked, prepend=-1))  # groups of a new machine
-        tiles = [None]
-        f = []
-        for begin, end in zip(first, [*first[1:], len(asked)], strict=True):
-            known = [self.tiles[k] for k in before[begin:end]]
-            tile = self._tile(int(asked[begin]), groups[begin:end], known)
-            machine = self.prepared.machine(tile.machine)
-            f.append(machine.coef @ tile.values + machine.bias)
-            tiles.append(tile)
-        sizes = [len(part) for part in f]
-        self._forget()
-        self.tiles = tiles
-        self.tile[rows] = np.repeat(np.arange(1, len(tiles)), sizes)
-        self.column[rows] = np.concatenate([np.arange(size) for size in sizes])
+        same = groupby(groups, key=attrgetter("machine"))
+        tiles = [self._tile(t, list(own)) for t, own in same]
+        self._keep(tiles)
         outputs = np.empty(len(rows))
-        outputs[order] = np.concatenate(f)
+        outputs[order] = np.concatenate([self._outputs(tile) for tile in tiles])
         return outputs
 
     def _pays(self, machines: np.ndarray, n_groups: int) -> bool:
         """Whether what is looked up costs less than that many groups of rows."""
         n_values = self.prepared.n_support[machines].sum()
         saving = self.Z.shape[1] - LOOKED_UP
-        return SHARED * n_values * saving > n_groups * GROUP
+        return SHARE_KNOWN * n_values * saving > n_groups * GROUP
 
-    def _forget(self) -> None:
-        """Drop what was kept."""
-        self.tiles = [None]
+    def _groups(self, rows, machines) -> tuple[np.ndarray, list[Group]]:
+        """The order in which the groups' rows follow each other, and the groups."""
+        n_tiles = len(self.tiles)
+        keys = machines * n_tiles + self.tile[rows]
+        order = keys.argsort(kind="stable")
+        keys = keys.take(order)
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        asked, before = np.divmod(keys[starts], n_tiles)
+        tiles = [self.tiles[k] for k in before]
+        parts = np.split(rows.take(order), starts[1:])
+        return order, list(map(Group, asked.tolist(), tiles, parts))
+
+    def _keep(self, tiles: list[Tile]) -> None:
+        """Keep these tiles, and none of before."""
+        self.tiles = [None, *tiles]
         self.tile[:] = 0
+        for k, tile in enumerate(tiles, 1):
+            self.tile[tile.rows] = k
+            self.column[tile.rows] = np.arange(len(tile.rows))
 
-    def _tile(self, t: int, groups: list[np.ndarray], before: list) -> Tile:
-        """Machine t's kernel values with groups of rows, each with its tile before."""
-        machine = self.prepared.machine(t)
-        ends = np.cumsum([len(rows) for rows in groups])
-        values = np.empty((len(machine.coef), ends[-1]), self.Z.dtype)
-        for rows, tile, end in zip(groups, before, ends, strict=True):
-            self._fill(values[:, end - len(rows) : end], t, rows, tile)
-        return Tile(t, values)
+    def _outputs(self, tile: Tile) -> np.ndarray:
+        """The outputs of a tile's machine for its rows."""
+        machine = self.prepared.machine(tile.machine)
+        return machine.coef @ tile.values + machine.bias
 
-    def _fill(
-        self, values: np.ndarray, t: int, rows: np.ndarray, before: Tile | None
-    ) -> None:
-        """Write machine t's kernel values with these rows to `values`."""
-        Z = self.Z.take(rows, axis=0)
+    def _tile(self, t: int, groups: list[Group]) -> Tile:
+        """Machine t's kernel values with all groups that meet it."""
+        rows = np.concatenate([group.rows for group in groups])
+        n_own = int(self.prepared.n_support[t])
+        values = np.empty((n_own, len(rows)), self.Z.dtype)
+        stop = 0
+        for group in groups:
+            start = stop
+            stop += len(group.rows)
+            self._fill(values[:, start:stop], group)
+        return Tile(t, rows, values)
+
+    def _fill(self, values: np.ndarray, group: Group) -> None:
+        """Write the machine's kernel values with the group's rows to `values`."""
+        Z = self.Z.take(group.rows, axis=0)
+        before = group.before
         if before is None:
-            values[...] = self.prepared.machine(t).values(Z)
+            values[...] = self.prepared.machine(group.machine).values(Z)
             return
-        shared = self.prepared.shared(t, before.machine)
+        shared = self.prepared.shared(group.machine, before.machine)
         values[shared.missing] = self.prepared.rows.block_transposed(Z, shared.part)
         known = before.values.take(shared.there, axis=0)
-        values[shared.here] = known.take(self.column[rows], axis=1)
+        values[shared.here] = known.take(self.column[group.rows], axis=1)

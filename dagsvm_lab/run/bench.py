@@ -66,7 +66,7 @@ ANSWERED = {  # C, gamma; inputs are scaled to [-1, 1] but for USPS
     "optdigits": (4.0, 0.03),
     "pendigits": (8.0, 0.25),
 }
-SINGLE_ROWS = 150  # rows that are asked one by one
+ASKED_ALONE = 150  # rows that are asked one by one
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
@@ -237,7 +237,11 @@ def answers(names=tuple(ANSWERED), repeats: int = 5) -> pd.DataFrame:
                 cost = est.predict_with_cost(T)[1]
                 row["evaluations"] = cost.kernel_evaluations.mean()
             rows.append(row)
-    table = pd.DataFrame(rows).set_index(["dataset", "system"])
+    return _over_peers(pd.DataFrame(rows).set_index(["dataset", "system"]))
+
+
+def _over_peers(table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with seconds and evaluations over those of Max Wins and LIBSVM."""
     seconds = table[["batch_s", "row_s"]]
     for name, peer in (("max_wins", "MaxWinsSVC"), ("libsvm", "SVC")):
         of_peer = seconds.xs(peer, level="system").reindex(table.index, level=0)
@@ -251,13 +255,13 @@ def _answer_seconds(est, T: np.ndarray, repeats: int) -> dict[str, float]:
     """Seconds of a batch, and of a row asked alone."""
 
     def alone() -> None:
-        for row in np.split(T[:SINGLE_ROWS], min(SINGLE_ROWS, len(T))):
+        for row in np.split(T[:ASKED_ALONE], min(ASKED_ALONE, len(T))):
             est.predict(row)
 
     alone()
     return {
         "batch_s": best(est.predict, T, most=repeats),
-        "row_s": best(alone, most=repeats) / min(SINGLE_ROWS, len(T)),
+        "row_s": best(alone, most=repeats) / min(ASKED_ALONE, len(T)),
     }
 
 
