@@ -414,7 +414,7 @@ def test_weights_over_sparse_rows_answer_to_the_bit_as_over_dense_ones():
     for bank in banks:
         np.testing.assert_array_equal(bank.decision(asked), f)
         np.testing.assert_array_equal(bank.decision(csr_matrix(asked)), f)
-    wide = random_array((60, 5000), density=0.01, rng=0, format="csr")
+    wide = random_array((60, 5000), density=0.01, random_state=0, format="csr")
     few = train(wide, np.arange(60) % 3, pair_code(3), Kernel("linear"))
     parts = few.decision(wide)
     np.testing.assert_allclose(parts, few.decision(wide.toarray()), atol=1e-12)
