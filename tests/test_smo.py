@@ -81,9 +81,9 @@ def solve_grown(X, kernel, duals, which, **how):
     solve_long(X, kernel, None, duals, which, Settings(**how))
 
 
-def solve_stacked(X, kernel, duals, which):
+def solve_stacked(X, kernel, duals, which, tol=1e-3):
     """A path of one solved by the stacked solver."""
-    return short.solve_short(X, kernel, [duals], which)[0]
+    return short.solve_short(X, kernel, [duals], which, tol=tol)[0]
 
 
 def whole(y, C):
@@ -130,10 +130,15 @@ def noise(K, dual) -> float:
     return 10 * np.finfo(float).eps * float(dual.alpha @ np.abs(K) @ dual.alpha)
 
 
+# found by `make fuzz`: K says by 8 digits less how far apart these rows are
+NEAR_TWINS = np.array([[5.65634913], [5.65584199]])
+
+
 @pytest.mark.qp
 @pytest.mark.slow
 @given(problems())
 @settings(max_examples=200, deadline=None)
+@example((NEAR_TWINS, np.array([1.0, -1.0]), 1e4, Kernel("poly", 0.5, 3, 1.0)))
 def test_smo_batch_and_exact_agree(problem):
     X, y, C, kernel = problem
     K = kernel(X, X)
@@ -143,7 +148,7 @@ def test_smo_batch_and_exact_agree(problem):
             solve_smo(K, y, C, tol=1e-6),
             *many(solve_grown, X, kernel, [whole(y, C)], tol=1e-6),
         ]
-        settled, left = many(solve_stacked, X, kernel, [whole(y, C)])
+        settled, left = many(solve_stacked, X, kernel, [whole(y, C)], tol=1e-6)
         duals += [] if len(left) else settled
         exact = solve_qp(K, y, C)
     for dual in duals:
