@@ -42,12 +42,16 @@ def png(fig, dpi: int, box) -> bytes:
     return small.getvalue()
 
 
-def display_figure(fig, alt: str, box) -> None:
-    """Display a figure as a PNG, with a text for those who cannot see it; close it."""
+def display_picture(picture: bytes, alt: str) -> None:
+    """Display a PNG, with a text for those who cannot see it."""
     from IPython.display import Image, display
 
-    display(Image(png(fig, 100, box), alt=alt))
-    if hasattr(fig, "number"):  # made by pyplot
+    display(Image(picture, alt=alt))
+
+
+def close(fig) -> None:
+    """Let pyplot forget a figure that it made."""
+    if hasattr(fig, "number"):
         import matplotlib.pyplot as plt
 
         plt.close(fig)

@@ -43,7 +43,7 @@ from .beside import show_cells, show_claims
 from .claims import Paper, Tables
 from .edits import Edits
 from .parameters import PROFILES, changed, in_words, refuse_unknown
-from .pictures import display_figure, laid_out, paragraph, png
+from .pictures import close, display_picture, laid_out, paragraph, png
 from .prose import Sentence, said
 from .provenance import (
     RUN,
@@ -266,7 +266,7 @@ class Record:
 
     def figure(self, name: str, fig, alt: str = "") -> None:
         """Write `fig` to <name>.svg and <name>.png and display it; `alt` says in words
-        what it shows.
+        what it shows. A full run's PNG is finer than what is displayed.
         """
         from matplotlib import rc_context
 
@@ -277,8 +277,11 @@ class Record:
             write_atomically(
                 self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
             )
-        write_bytes(self.folder / f"{name}.png", png(fig, 150, box))
-        display_figure(fig, alt or name, box)
+        shown = png(fig, 100, box)
+        kept = png(fig, 150, box) if self.full else shown
+        write_bytes(self.folder / f"{name}.png", kept)
+        display_picture(shown, alt or name)
+        close(fig)
 
     def data(self, name: str, content: object) -> None:
         """Write `content` to <name>.json, for the pages of the reader's edition."""
@@ -365,7 +368,8 @@ class Record:
         show(counts.drop(columns="paper"), caption=f"verdicts, {whose}")
         fig = draw(counts)
         alt = "Verdicts on the paper's statements and table cells, as counted above"
-        display_figure(fig, alt, laid_out(fig))
+        display_picture(png(fig, 100, laid_out(fig)), alt)
+        close(fig)
 
     def close(self, datasets: Iterable = ()) -> None:
         """Write run.json: date, parameters, versions, seconds, and a digest of code and
