@@ -74,6 +74,10 @@ class Machine:
     coef: np.ndarray
     bias: float
 
+    def __post_init__(self) -> None:
+        # rows of a group whose kernel values are held at once
+        self.most = max(1, GROUP_VALUES // max(1, len(self.coef)))
+
     def values(self, Z: np.ndarray) -> np.ndarray:
         """Kernel values (support vectors, rows) with transformed rows Z."""
         return self.rows.block_transposed(Z, self.part)
@@ -388,7 +392,9 @@ class Evaluator:
         else:
             outputs = self.f[rows, machines]
         size = np.abs(outputs)
-        if not (size.min() > self.largest_slack and size.max() < np.inf):
+        # in float32 kernel values are at most 1, and no output is infinite
+        finite = self.prepared.single or size.max() < np.inf
+        if not (finite and size.min() > self.largest_slack):
             self._settle(rows, machines, outputs)
         return outputs
 
@@ -437,12 +443,11 @@ class Evaluator:
     def _ask_group(self, rows: np.ndarray, t: int, f: np.ndarray) -> None:
         """Write the outputs of machine t for these rows to f."""
         machine = self.prepared.machines[t] or self.prepared.machine(t)
-        size = max(1, GROUP_VALUES // max(1, len(machine.coef)))
-        if len(rows) <= size:
+        if len(rows) <= machine.most:
             f[:] = machine.outputs(self.Z.take(rows, axis=0))
             return
-        for first in range(0, len(rows), size):
-            part = slice(first, first + size)
+        for first in range(0, len(rows), machine.most):
+            part = slice(first, first + machine.most)
             f[part] = machine.outputs(self.Z.take(rows[part], axis=0))
 
 

@@ -369,7 +369,11 @@ class DecisionGraph(Graph):
         return np.unique(self.machine[self.machine >= 0])
 
     def steps(
-        self, n: int, ask: Callable, start: np.ndarray | None = None
+        self,
+        n: int,
+        ask: Callable,
+        start: np.ndarray | None = None,
+        end: np.ndarray | None = None,
     ) -> Iterator[tuple[np.ndarray, ...]]:
         """Walk n rows down the graph, one layer at a time.
 
@@ -382,6 +386,8 @@ class DecisionGraph(Graph):
             rows[k], as `Evaluator.ask` does.
         start : ndarray of shape (n,), default=None
             Nodes at which the rows enter, as from `entries`; None is the root.
+        end : ndarray of shape (n,), default=None
+            Is given the leaf of each row when it arrives there.
 
         Yields
         ------
@@ -395,6 +401,8 @@ class DecisionGraph(Graph):
             machines = self._table[0].take(nodes)
             if machines.min(initial=0) < 0:  # some have arrived at leaves
                 inner = machines >= 0
+                if end is not None:
+                    end[rows[~inner]] = nodes[~inner]
                 rows = rows[inner]
                 nodes = nodes[inner]
                 machines = machines[inner]
@@ -450,9 +458,8 @@ class DecisionGraph(Graph):
         smallest = np.full(n, np.inf)
         scores = np.zeros((n, self.n_classes)) if scored else None
         met = []
-        end = np.zeros(n, dtype=np.int64) if start is None else start.copy()
-        for rows, nodes, outputs, children in self.steps(n, asked.ask, start):
-            end[rows] = children
+        end = np.empty(n, dtype=np.int64)
+        for rows, nodes, outputs, children in self.steps(n, asked.ask, start, end):
             met.append((rows, self._table[0, nodes]))
             if scored:
                 margin = np.abs(outputs)
@@ -478,9 +485,9 @@ class DecisionGraph(Graph):
 
     def answer(self, asked, start=None) -> np.ndarray:
         n = len(asked.unsure)
-        end = np.zeros(n, dtype=np.int64) if start is None else start.copy()
-        for rows, _, _, children in self.steps(n, asked.ask, start):
-            end[rows] = children
+        end = np.empty(n, dtype=np.int64)
+        for _ in self.steps(n, asked.ask, start, end):
+            pass
         return self._table[3, end]
 
     def walk(self, walker: Walker, start: int = 0) -> int:
