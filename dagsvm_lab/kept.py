@@ -99,11 +99,15 @@ class KeptValues:
         keys = machines * n_tiles + self.tile[rows]
         order = keys.argsort(kind="stable")
         keys = keys.take(order)
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        asked, before = np.divmod(keys[starts], n_tiles)
-        tiles = [self.tiles[k] for k in before]
-        parts = np.split(rows.take(order), starts[1:])
-        return order, list(map(Group, asked.tolist(), tiles, parts))
+        rows = rows.take(order)
+        ends = [*(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
+        groups = []
+        start = 0
+        for end in ends:
+            machine, tile = divmod(int(keys[start]), n_tiles)
+            groups.append(Group(machine, self.tiles[tile], rows[start:end]))
+            start = end
+        return order, groups
 
     def _keep(self, tiles: list[Tile]) -> None:
         """Keep these tiles, and none of before."""
