@@ -55,3 +55,9 @@ def close(fig) -> None:
         import matplotlib.pyplot as plt
 
         plt.close(fig)
+
+
+def display_figure(fig, alt: str) -> None:
+    """Display a figure that is not kept, with a text for those who cannot see it."""
+    display_picture(png(fig, 100, laid_out(fig)), alt)
+    close(fig)

@@ -43,7 +43,14 @@ from .beside import show_cells, show_claims
 from .claims import Paper, Tables
 from .edits import Edits
 from .parameters import PROFILES, changed, in_words, refuse_unknown
-from .pictures import close, display_picture, laid_out, paragraph, png
+from .pictures import (
+    close,
+    display_figure,
+    display_picture,
+    laid_out,
+    paragraph,
+    png,
+)
 from .prose import Sentence, said
 from .provenance import (
     RUN,
@@ -368,8 +375,7 @@ class Record:
         show(counts.drop(columns="paper"), caption=f"verdicts, {whose}")
         fig = draw(counts)
         alt = "Verdicts on the paper's statements and table cells, as counted above"
-        display_picture(png(fig, 100, laid_out(fig)), alt)
-        close(fig)
+        display_figure(fig, alt)
 
     def close(self, datasets: Iterable = ()) -> None:
         """Write run.json: date, parameters, versions, seconds, and a digest of code and
