@@ -710,7 +710,8 @@ def linear(t: Tables, reading: str, name: str) -> Outcome:
     """Whether decided cells rise almost as a line: correlation above .98."""
     every = curve(t, reading, name, "separation_pct")
     even = every.loc[np.arange(0, 5.1, 0.5)]  # the figure's thresholds
-    r = float(np.corrcoef(even.index, even)[0, 1])
+    rises = even.nunique() > 1
+    r = float(np.corrcoef(even.index, even)[0, 1]) if rises else 0.0
     return Outcome(claim_verdict(r > 0.98), f"{r:.3f}", tells="correlations below .98")
 
 
