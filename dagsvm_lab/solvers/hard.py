@@ -88,6 +88,7 @@ def solve_hard(
     beta: np.ndarray,
     most_rank: int | None = None,
     near: float = NEAR,
+    factored: Callable | None = None,
 ) -> np.ndarray | None:
     """beta of the best point found from a feasible one; None if the rank is too large.
 
@@ -101,13 +102,13 @@ def solve_hard(
     most_rank : the largest rank of K to go on with; None for any.
     near : violation, over the largest |p|, that is corrected no further; at 0 only
         what rounding leaves.
+    factored : what gives the factor of K in the place of `centred_factor`.
     """
     live = np.flatnonzero(u > 0)
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
         return np.zeros(len(s))
-    Z = centred_factor(
-        diagonal[live], lambda rows: columns(live[rows])[live], most_rank
-    )
+    factored = factored or centred_factor
+    Z = factored(diagonal[live], lambda rows: columns(live[rows])[live], most_rank)
     if Z is None:
         return None
 

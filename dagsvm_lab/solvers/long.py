@@ -59,7 +59,7 @@ from ..rows import prepared
 from ..threads import one_thread
 from .columns import arrays
 from .dual import Dual, Duals, build, check_tol, matrix, problem, warn
-from .hard import solve_hard
+from .hard import centred_factor, solve_hard
 from .newton import solve_newton
 from .search import ANY_RANK, KernelValues, Search, Settings, ranges
 from .steps import smo_one, smo_stack
@@ -265,8 +265,17 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
         """Kernel columns of some of the dual's rows."""
         return rows.block(left, ids[at])
 
+    def factored(*of_rows) -> np.ndarray | None:
+        """The factor of K: that of the dual before, if it had the same rows."""
+        which = ids[u > 0].tobytes()
+        if search.factor[0] is not rows or search.factor[1] != which:
+            search.factor = rows, which, centred_factor(*of_rows)
+        return search.factor[2]
+
     search.allowed[k] = search.limit[k]  # steps alone, where this fails
-    beta = solve_hard(rows.diagonal(ids), columns, s, p, u, search.beta[own], most_rank)
+    start = search.beta[own]
+    diagonal = rows.diagonal(ids)
+    beta = solve_hard(diagonal, columns, s, p, u, start, most_rank, factored=factored)
     if beta is None:  # of high rank: on with SMO
         return
     search.beta[own] = beta

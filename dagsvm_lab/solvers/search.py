@@ -122,6 +122,11 @@ class Search:
         self.allowed = self.limit.copy()
         self.best = np.full(n, np.inf)
         self.stalled = np.zeros(n, int)
+        self.factor = (
+            None,
+            b"",
+            None,
+        )  # rows, which of them, and their factor in hard.py
 
     def spread(self, side: np.ndarray) -> np.ndarray:
         """Rows spread evenly over those of one side of each dual, to start with."""
