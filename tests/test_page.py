@@ -4,6 +4,7 @@ import re
 
 import nbformat
 import pytest
+from nbconvert.preprocessors.coalescestreams import CoalesceStreamsPreprocessor
 
 from dagsvm_lab.run import execute, jobs
 
@@ -98,7 +99,9 @@ def pages(tmp_path_factory):
     nbformat.write(nb, home / "09_made.ipynb")
     outcome = execute.run_job(jobs.Job(home / "09_made.ipynb", home / "out"))
     assert outcome.status == "finished", outcome.error
-    cells = nbformat.read(outcome.job.executed, 4).cells[2:]
+    read = nbformat.read(outcome.job.executed, 4)
+    whole_lines, _ = CoalesceStreamsPreprocessor().preprocess(read, {})
+    cells = whole_lines.cells[2:]
     return {
         name: [_text(output) for output in cell.outputs]
         for name, cell in zip(CALLS, cells, strict=True)
