@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .kept import KeptValues, Shared
+from .kept import KeptValues, SharedVectors
 from .kernels import Kernel, squared
 from .outputs import BLOCK_ROWS, EDGE, BlockOutputs, LinearOutputs, rounding_terms
 from .rows import Rows
@@ -32,7 +32,6 @@ DENSE_ROWS = 16  # from so many rows on dense products class by class beat a spa
 MEMORY = 3.0  # times the bank's that all that is prepared here may take
 MACHINE_BYTES = 1500  # of a machine's objects, beside its support vectors
 GATHERED = 2.0  # times that where support vectors are apart in memory
-LINKS = 4  # pairs of machines, times the machines, whose sharing is remembered
 EVERY_OUTPUTS = 1 << 20  # outputs up to which all are computed in any shape
 FLOAT32 = float(np.finfo(np.float32).eps)
 FLOAT64 = 4.0 * float(np.finfo(np.float64).eps)
@@ -138,7 +137,7 @@ class PreparedMachines:
         self.place = np.zeros(len(vectors), dtype=np.int32)  # in `rows`
         self.place[blocks.used] = np.arange(len(blocks.used))
         self.machines: list[Machine | None] = [None] * len(bias)
-        self._shared: dict[tuple[int, int], Shared] = {}
+        self.shared = SharedVectors(coef, self.place)
         self._kept = self._that_fit()
 
     def _that_fit(self) -> np.ndarray:
@@ -171,26 +170,6 @@ class PreparedMachines:
             known = Machine(rows, part, coef, float(self.bias[t]))
             if self._kept[t]:
                 self.machines[t] = known
-        return known
-
-    def own(self, t: int) -> np.ndarray:
-        """The support vectors of machine t, as places in `vectors`, ascending."""
-        return self.coef.indices[self.coef.indptr[t] : self.coef.indptr[t + 1]]
-
-    def shared(self, t: int, before: int) -> Shared:
-        """What machine t shares with the one that was asked before it."""
-        known = self._shared.get((t, before))
-        if known is None:
-            own = self.own(t)
-            other = self.own(before)
-            place = np.searchsorted(other, own)
-            place[place == len(other)] = 0
-            both = other[place] == own
-            here = np.flatnonzero(both)
-            missing = np.flatnonzero(~both)
-            known = Shared(here, place[here], missing, self.place[own[missing]])
-            if len(self._shared) < LINKS * len(self.bias):
-                self._shared[t, before] = known
         return known
 
     def transform(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

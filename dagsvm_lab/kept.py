@@ -11,10 +11,12 @@ from itertools import groupby
 from operator import attrgetter
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 LOOKED_UP = 50  # cost of a kernel value that is looked up: the unit of evaluate.py
 GROUP = 800_000  # and of one more group of rows
 SHARE_KNOWN = 0.25  # of a machine's support vectors the one before has about so many
+LINKS = 4  # pairs of machines, times the machines, whose sharing is remembered
 MOST_VALUES = 1 << 24  # kernel values that are kept at most
 
 
@@ -26,6 +28,42 @@ class Shared:
     there: np.ndarray  # and among those of the machine asked before
     missing: np.ndarray  # the other ones: their places among the machine's own,
     part: np.ndarray  # and among all prepared rows
+
+
+class SharedVectors:
+    """What machines share with those asked before them; the first ones are remembered.
+
+    Parameters
+    ----------
+    coef : csr_matrix of shape (n_machines, n_support)
+    place : ndarray of shape (n_support,)
+        Of each support vector among all prepared rows.
+    """
+
+    def __init__(self, coef: csr_matrix, place: np.ndarray):
+        self.coef = coef
+        self.place = place
+        self.known: dict[tuple[int, int], Shared] = {}
+
+    def between(self, t: int, before: int) -> Shared:
+        """What machine t shares with the one that was asked before it."""
+        shared = self.known.get((t, before))
+        if shared is None:
+            own = self._own(t)
+            other = self._own(before)
+            place = np.searchsorted(other, own)
+            place[place == len(other)] = 0
+            both = other[place] == own
+            here = np.flatnonzero(both)
+            missing = np.flatnonzero(~both)
+            shared = Shared(here, place[here], missing, self.place[own[missing]])
+            if len(self.known) < LINKS * self.coef.shape[0]:
+                self.known[t, before] = shared
+        return shared
+
+    def _own(self, t: int) -> np.ndarray:
+        """The support vectors of machine t, ascending."""
+        return self.coef.indices[self.coef.indptr[t] : self.coef.indptr[t + 1]]
 
 
 @dataclass
@@ -141,7 +179,7 @@ class KeptValues:
         if before is None:
             values[...] = self.prepared.machine(group.machine).values(Z)
             return
-        shared = self.prepared.shared(group.machine, before.machine)
+        shared = self.prepared.shared.between(group.machine, before.machine)
         values[shared.missing] = self.prepared.rows.block_transposed(Z, shared.part)
         known = before.values.take(shared.there, axis=0)
         values[shared.here] = known.take(self.column[group.rows], axis=1)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sklearn.svm import SVC
 
 from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, solve_qp, solve_smo
 from dagsvm_lab.solvers.dual import measure, problem, snap
-from dagsvm_lab.solvers.hard import solve_hard
+from dagsvm_lab.solvers.hard import centred_factor, solve_hard
 
 EPS = np.finfo(float).eps
 
@@ -147,15 +148,17 @@ def test_rank_that_is_too_large_is_refused_and_the_start_kept():
     s = np.where(X[:, 0] > 0, 1.0, -1.0)
     p, u = np.ones(50), np.full(50, 10.0)
     K = X @ X.T
-    assert hard(K, s, p, u, most_rank=3) is None
-    assert hard(K, s, p, u, most_rank=4) is not None
+    three, four, six = (partial(centred_factor, most_rank=k) for k in (3, 4, 6))
+    assert hard(K, s, p, u, factored=three) is None
+    assert hard(K, s, p, u, factored=four) is not None
     asked = []
 
     def columns(rows):
         asked.extend(rows)
         return rbf_kernel(X, X[rows])
 
-    assert solve_hard(np.ones(50), columns, s, p, u, np.zeros(50), 6) is None
+    start = np.zeros(50)
+    assert solve_hard(np.ones(50), columns, s, p, u, start, factored=six) is None
     assert len(asked) <= 8
 
 

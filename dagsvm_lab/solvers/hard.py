@@ -86,7 +86,6 @@ def solve_hard(
     p: np.ndarray,
     u: np.ndarray,
     beta: np.ndarray,
-    most_rank: int | None = None,
     near: float = NEAR,
     factored: Callable | None = None,
 ) -> np.ndarray | None:
@@ -99,16 +98,16 @@ def solve_hard(
         support vectors of each round.
     s, p, u : (n,) as in dual.py.
     beta : (n,) the start, which is given back where nothing better is found.
-    most_rank : the largest rank of K to go on with; None for any.
     near : violation, over the largest |p|, that is corrected no further; at 0 only
         what rounding leaves.
-    factored : what gives the factor of K in the place of `centred_factor`.
+    factored : gives the factor of K from its diagonal and columns, or None where the
+        rank is too large; by default `centred_factor`, whatever the rank.
     """
     live = np.flatnonzero(u > 0)
     if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
         return np.zeros(len(s))
     factored = factored or centred_factor
-    Z = factored(diagonal[live], lambda rows: columns(live[rows])[live], most_rank)
+    Z = factored(diagonal[live], lambda rows: columns(live[rows])[live])
     if Z is None:
         return None
 

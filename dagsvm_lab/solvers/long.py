@@ -269,13 +269,13 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
         """The factor of K: that of the dual before, if it had the same rows."""
         which = ids[u > 0].tobytes()
         if search.factor[0] is not rows or search.factor[1] != which:
-            search.factor = rows, which, centred_factor(*of_rows)
+            search.factor = rows, which, centred_factor(*of_rows, most_rank)
         return search.factor[2]
 
     search.allowed[k] = search.limit[k]  # steps alone, where this fails
     start = search.beta[own]
     diagonal = rows.diagonal(ids)
-    beta = solve_hard(diagonal, columns, s, p, u, start, most_rank, factored=factored)
+    beta = solve_hard(diagonal, columns, s, p, u, start, factored=factored)
     if beta is None:  # of high rank: on with SMO
         return
     search.beta[own] = beta
