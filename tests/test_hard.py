@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, solve_qp, solve_smo
+from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, load, solve_qp, solve_smo
 from dagsvm_lab.solvers.dual import measure, problem, snap
-from dagsvm_lab.solvers.hard import centred_factor, solve_hard
+from dagsvm_lab.solvers.hard import ActiveSet, centred_factor, solve_hard
 
 EPS = np.finfo(float).eps
 
@@ -177,6 +177,20 @@ def test_a_matrix_that_is_no_kernel_never_makes_the_start_worse(seed):
     assert (alpha >= 0).all(), alpha.min()
     assert (alpha <= u).all(), np.max(alpha - u)
     assert abs(s @ alpha) <= 1e-12 * alpha.sum()
+
+
+def test_steps_that_only_rounding_moves_come_to_an_end():
+    # Two rows took each other's place 20,000 times, to the limit of the steps.
+    segment = load("segment")
+    Z = segment.X - segment.X.mean(axis=0)
+    s = np.where(segment.y == 1, 1.0, -1.0)
+    C = 1e4
+    active = ActiveSet(Z, np.minimum(s * C, 0.0), np.maximum(s * C, 0.0))
+    beta = active.solve(s, np.zeros(len(s)))
+    assert active.steps < 1000, active.steps
+    v = s - Z @ (Z.T @ beta)
+    violation = v[beta < active.hi].max() - v[beta > active.lo].min()
+    assert violation < 1e-6, violation
 
 
 def test_alphas_within_rounding_of_a_bound_are_at_it():

@@ -9,8 +9,7 @@ values of C (a path) a table is made once; a machine with no alpha at its bound 
 of every larger C, and one with few of them starts from where it is.
 
 1. SMO (steps.py), in float32 where that is safe, until the violation is a small share
-of
-   the first one.
+   of the first one.
 2. Newton's method on all free variables (newton.py), which ends at the exact solution.
 3. What it does not settle goes on from the feasible point of step 1: SMO to a smaller
    share, Newton's method again. What is still open is given back (hard.py ends it).
