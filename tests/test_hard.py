@@ -15,7 +15,9 @@ from sklearn.svm import SVC
 
 from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, load, solve_qp, solve_smo
 from dagsvm_lab.solvers.dual import measure, problem, snap
-from dagsvm_lab.solvers.hard import ActiveSet, centred_factor, solve_hard
+from dagsvm_lab.solvers.hard import solve_hard
+from dagsvm_lab.solvers.lowrank import centred_factor
+from dagsvm_lab.solvers.vertex import ActiveSet
 
 EPS = np.finfo(float).eps
 

@@ -38,8 +38,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .dual import EPS, Certificate, is_solved, rounding, warn
-from .hard import cholesky
 from .interior import Program, interior_points
+from .lowrank import cholesky
 from .working import Task, Working
 
 DOUBLE_ROWS = 1000  # working rows up to which their kernel block is float64

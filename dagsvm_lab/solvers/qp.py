@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from .dual import Dual, build, check_tol, matrix, problem, warn
-from .hard import balanced, solve_hard
+from .hard import solve_hard
+from .vertex import balanced
 
 
 def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual:
