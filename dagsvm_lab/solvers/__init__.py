@@ -14,22 +14,23 @@ What is solved
     path                    the same machines for growing C: a solution starts the next
     direct dual (direct.py) all classes at once: Crammer-Singer, Weston-Watkins
 How
+    bank (bank.py)          which machine goes where, and the warning at the end
     step (steps.py)         SMO of second order on one dual, or on a stack of them
     H                       half squared distances, which steps take in K's place
     short (short.py)        whole duals stacked: SMO, then Newton, to the last digit
-    long (long.py, search.py)  active rows of many duals, grown till none violates
-    judge                   v on all rows, from the support vectors, in float64
-    resting                 a row at its bound that pulls outwards: not active
+    long (long.py, grow.py)  active rows of many duals, grown till none violates
+    judge, rest (search.py)  v on all rows; active rows that pull outwards leave
     Newton (newton.py)      all free variables of a stack by one linear system each
-    hard (hard.py)          low rank, equal rows, huge C: lines, crossover, active set
+    hard (hard.py)          low rank, equal rows, huge C: from K = Z Z' (lowrank.py)
+    active set (vertex.py)  crossover, then from vertex to vertex by lines (lines.py)
     qp (qp.py)              cvxopt's interior points, then hard.py: solver="qp" alone
     working set (working.py)  rows of a direct dual: descent, then conjugate gradients
     interior (interior.py)  Mehrotra's interior points, for direct duals that take long
-    ball (ball.py)          the smallest enclosing ball, by hard.py
+    ball (ball.py)          the smallest enclosing ball, by vertex.py
 Kernel values
     table (table.py)        those of many machines, in units that classes can share
+    values (values.py)      those of long duals, of active rows and for judging
     columns (columns.py)    rows of the kernel matrix, computed on demand and kept
-    bank (bank.py)          which machine goes where, and the warning at the end
 """
 
 from .dual import Certificate, Dual, certify

@@ -1,9 +1,7 @@
-"""What is known of long duals between steps, and where their kernel values come from.
+"""What is known of long duals between steps, and which rows are active next.
 
-All arrays hold the rows of a chunk's duals end to end (`Search`), so that one call
-judges all of them. No whole kernel matrix is formed: kernel rows of support vectors
-are, once if they fit (columns.py); duals of the same rows, as one class against the
-rest, share them.
+All arrays hold the rows of a chunk's duals end to end, so that one call judges all of
+them. Where their kernel values come from stands in values.py.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -27,11 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Kernel
-from ..rows import TILE_SIDE, Rows, prepared
-from .columns import KernelColumns
 from .dual import EPS, Duals, is_solved, measure, snap
 from .hard import hard_after
-from .steps import SLIGHT, Point, merge_gradient, split_gradient
+from .lowrank import KeptFactor
+from .steps import Point, merge_gradient, split_gradient
 
 START = 48
 START_SHARE = 60
@@ -66,7 +63,9 @@ def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 def numbers(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
     """Those of some rows (their numbers, or the slice of all) that a mask has."""
-    return np.flatnonzero(mask) if isinstance(rows, slice) else rows[mask]
+    if isinstance(rows, slice):
+        return np.flatnonzero(mask)
+    return rows[mask]
 
 
 def extremes(v, beta, lo, hi, first) -> tuple[np.ndarray, np.ndarray]:
@@ -74,8 +73,10 @@ def extremes(v, beta, lo, hi, first) -> tuple[np.ndarray, np.ndarray]:
 
     Dual k begins at first[k].
     """
-    top = np.maximum.reduceat(np.where(beta < hi, v, -np.inf), first)
-    bottom = np.minimum.reduceat(np.where(beta > lo, v, np.inf), first)
+    of_rising = np.where(beta < hi, v, -np.inf)
+    of_falling = np.where(beta > lo, v, np.inf)
+    top = np.maximum.reduceat(of_rising, first)
+    bottom = np.minimum.reduceat(of_falling, first)
     return top, bottom
 
 
@@ -89,10 +90,13 @@ class Search:
     beta, v, active : (rows,) see the top; v is right where it was judged or stepped on.
     top, bottom : (duals,) when last judged, the largest v that may rise, and the least
         that may fall; violation, objective : then as well.
+    largest, noise : (duals,) the largest |K_ii|, and what rounding left of a violation
+        when last judged.
     aim : (duals,) violation at which the active rows count as solved.
     steps, allowed, limit : (duals,) steps taken, allowed until other means take over,
         and allowed in all.
     best, stalled : (duals,) least objective judged, and judgements since it last fell.
+    factor : what hard.py last factored, for the next dual of the same rows.
     """
 
     def __init__(self, duals: Duals, kernels: list[Kernel], X, settings: Settings):
@@ -104,9 +108,10 @@ class Search:
         self.length = np.diff(duals.ends)
         n = len(self.length)
         self.owner = np.repeat(np.arange(n), self.length)
+        bound = duals.s * duals.u
         self.goal = duals.s * duals.p
-        self.lo = np.minimum(duals.s * duals.u, 0.0)
-        self.hi = np.maximum(duals.s * duals.u, 0.0)
+        self.lo = np.minimum(bound, 0.0)
+        self.hi = np.maximum(bound, 0.0)
         self.beta = np.zeros(len(self.owner))
         self.v = self.goal.copy()
         self.active = self.spread(self.hi > 0) | self.spread(self.lo < 0)
@@ -115,18 +120,13 @@ class Search:
         self.judge(np.arange(n), 0.0)
         self.aim = 0.25 * self.violation
         self.steps = np.zeros(n, int)
-        unlimited = np.maximum(10_000_000, 100 * self.length)
-        self.limit = (
-            np.full(n, settings.max_iter) if settings.max_iter > 0 else unlimited
-        )
+        self.limit = np.maximum(10_000_000, 100 * self.length)
+        if settings.max_iter > 0:
+            self.limit = np.full(n, settings.max_iter)
         self.allowed = self.limit.copy()
         self.best = np.full(n, np.inf)
         self.stalled = np.zeros(n, int)
-        self.factor = (
-            None,
-            b"",
-            None,
-        )  # rows, which of them, and their factor in hard.py
+        self.factor: KeptFactor | None = None
 
     def spread(self, side: np.ndarray) -> np.ndarray:
         """Rows spread evenly over those of one side of each dual, to start with."""
@@ -134,9 +134,8 @@ class Search:
         count = np.bincount(self.owner[rows], minlength=len(self.first))
         chosen = np.zeros(len(side), bool)
         for end, n in zip(np.cumsum(count), count, strict=True):
-            some = np.linspace(0, n - 1, min(max(START, n // START_SHARE), n)).astype(
-                int
-            )
+            wanted = max(START, n // START_SHARE)
+            some = np.linspace(0, n - 1, min(wanted, n)).astype(int)
             chosen[rows[end - n + some]] = True
         return chosen
 
@@ -145,12 +144,14 @@ class Search:
         if len(some) == len(self.first):  # all, which costs no copies
             return slice(None), self.first
         length = self.length[some]
-        return ranges(self.first[some], length), np.cumsum(length) - length
+        rows = ranges(self.first[some], length)
+        return rows, np.cumsum(length) - length
 
     def judge(self, some: np.ndarray, f) -> None:
         """Take f = K beta on all rows of some duals: v, violation and objective."""
         rows, first = self.rows_of(some)
-        beta, goal = self.beta[rows], self.goal[rows]
+        beta = self.beta[rows]
+        goal = self.goal[rows]
         v = goal - f
         top, bottom = extremes(v, beta, self.lo[rows], self.hi[rows], first)
         self.v[rows] = v
@@ -159,19 +160,23 @@ class Search:
         self.violation[some] = top - bottom
         size = np.add.reduceat(np.abs(beta), first)
         self.noise[some] = EPS * self.largest[some] * size
-        self.objective[some] = -0.5 * np.add.reduceat(beta * (v + goal), first)
+        # 1/2 b'Kb - goal'b, as K b = goal - v
+        terms = beta * (v + goal)
+        self.objective[some] = -0.5 * np.add.reduceat(terms, first)
 
     def count_gains(self, some: np.ndarray, least: float) -> None:
         """Note which duals gained on the objective: more than `least` of its size."""
         objective = self.objective[some]
-        gains = objective < self.best[some] - least * np.abs(objective)
+        best = self.best[some]
+        gains = objective < best - least * np.abs(objective)
         self.stalled[some] = np.where(gains, 0, self.stalled[some] + 1)
-        self.best[some] = np.minimum(self.best[some], objective)
+        self.best[some] = np.minimum(best, objective)
 
     def allow(self, exact: bool) -> None:
         """Set the steps after which other means take over: in float64, or if short."""
         patient = (not exact) & (self.length > ANY_RANK)
-        most = self.steps + np.where(patient, np.inf, hard_after(self.length))
+        more = np.where(patient, np.inf, hard_after(self.length))
+        most = self.steps + more
         self.allowed = np.minimum(self.limit, most)
 
     def solved(self, some: np.ndarray, tol: float) -> np.ndarray:
@@ -187,15 +192,17 @@ class Search:
 
     def ended(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals are solved, out of steps, or no longer gain on the objective."""
-        over = self.solved(some, tol) | (self.steps[some] >= self.allowed[some])
-        return over | (self.stalled[some] >= JUDGEMENTS)
+        out_of_steps = self.steps[some] >= self.allowed[some]
+        no_gain = self.stalled[some] >= JUDGEMENTS
+        return self.solved(some, tol) | out_of_steps | no_gain
 
     def choose_active(self, some: np.ndarray, tol: float) -> None:
         """Set what the next steps of some duals aim at, and which rows they move."""
         if not len(some):
             return
         tight = 0.9 * tol
-        aim, violation = self.aim[some], self.violation[some]
+        aim = self.aim[some]
+        violation = self.violation[some]
         lower = np.maximum(np.minimum(aim, FALL * violation), tight)
         # hardly anything is violated outside: all the way before the next judgement
         self.aim[some] = np.where(violation < 2.0 * aim, tight, lower)
@@ -206,59 +213,67 @@ class Search:
 
     def active_rows(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The active rows of some of the duals, and how many each has."""
-        rows = self.rows_of(some)[0]
+        rows, _ = self.rows_of(some)
         rows = numbers(rows, self.active[rows])
-        return rows, np.bincount(self.owner[rows], minlength=len(self.first))[some]
+        count = np.bincount(self.owner[rows], minlength=len(self.first))
+        return rows, count[some]
 
     def resting(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Active rows at a bound that pull outwards harder than violators inwards."""
         rows, count = self.active_rows(some)
-        v, beta, lo, hi = self.v[rows], self.beta[rows], self.lo[rows], self.hi[rows]
-        top, bottom = extremes(v, beta, lo, hi, np.cumsum(count) - count)
+        v = self.v[rows]
+        beta = self.beta[rows]
+        lo = self.lo[rows]
+        hi = self.hi[rows]
+        first = np.cumsum(count) - count
+        top, bottom = extremes(v, beta, lo, hi, first)
         # infinite where all are on one side: their partners are to come, and none rests
         margin = 0.25 * np.maximum(np.abs(top - bottom), tol)
-        high = np.repeat(np.maximum(top, bottom) + margin, count)
-        low = np.repeat(np.minimum(top, bottom) - margin, count)
-        return rows[((beta >= hi) & (v > high)) | ((beta <= lo) & (v < low))]
+        high = np.maximum(top, bottom) + margin
+        low = np.minimum(top, bottom) - margin
+        pulls_up = (beta >= hi) & (v > np.repeat(high, count))
+        pulls_down = (beta <= lo) & (v < np.repeat(low, count))
+        return rows[pulls_up | pulls_down]
 
     def worst_violators(self, some: np.ndarray) -> np.ndarray:
         """Rows not active that violate by more than `aim`; the worst, if many."""
         rows, first = self.rows_of(some)
         length = self.length[some]
-        v, beta = self.v[rows], self.beta[rows]
-        above = np.where(
-            beta < self.hi[rows], v - np.repeat(self.bottom[some], length), 0
-        )
-        below = np.where(beta > self.lo[rows], np.repeat(self.top[some], length) - v, 0)
+        v = self.v[rows]
+        beta = self.beta[rows]
+        above = v - np.repeat(self.bottom[some], length)
+        below = np.repeat(self.top[some], length) - v
+        above = np.where(beta < self.hi[rows], above, 0)
+        below = np.where(beta > self.lo[rows], below, 0)
         excess = np.maximum(above, below)
-        new = (excess > np.repeat(self.aim[some], length)) & ~self.active[rows]
+        aim = np.repeat(self.aim[some], length)
+        new = (excess > aim) & ~self.active[rows]
+        # at most as many as are active; half as many where those are much of the dual
         active = np.add.reduceat(self.active[rows], first, dtype=int)
-        most = np.maximum(
-            2 * START, np.where(16 * active < length, active, active // 2)
-        )
-        for k in np.flatnonzero(np.add.reduceat(new, first, dtype=int) > most):
+        as_many = np.where(16 * active < length, active, active // 2)
+        most = np.maximum(2 * START, as_many)
+        count = np.add.reduceat(new, first, dtype=int)
+        for k in np.flatnonzero(count > most):
             own = slice(first[k], first[k] + length[k])
             outside = np.where(new[own], -excess[own], 0.0)
+            worst = np.argpartition(outside, most[k])[: most[k]]
             new[own] = False
-            new[first[k] + np.argpartition(outside, most[k])[: most[k]]] = True
+            new[first[k] + worst] = True
         return numbers(rows, new)
 
-    def judge_near(self, values: "KernelValues", each: Callable) -> None:
-        """Judge in float64 what a search in float32 has found, and aim at what is left.
+    def near(self) -> np.ndarray:
+        """Which rows float64 may judge otherwise than float32 did.
 
-        Only near rows are judged: float64 finds no violation at those far on their
-        right side.
+        It finds no violation at those without beta that are far on their right side.
         """
-        some = np.flatnonzero(np.isfinite(self.violation))
         middle = np.repeat(0.5 * (self.top + self.bottom), self.length)
         weight = np.add.reduceat(np.abs(self.beta), self.first)
         margin = np.repeat(np.maximum(0.01, 1e-6 * weight), self.length)
-        near = (self.beta != 0) | (self.duals.s * (self.v - middle) > -margin)
-        f = self.goal - self.v
-        for k in some:
-            rows = self.first[k] + np.flatnonzero(near[self.of(k)])
-            f[rows] = values.rows[k].within(values.ids[rows], self.beta[rows], each)
-        self.judge(some, f[self.rows_of(some)[0]])
+        slack = self.duals.s * (self.v - middle)
+        return (self.beta != 0) | (slack > -margin)
+
+    def aim_anew(self, some: np.ndarray) -> None:
+        """Aim at what float64 has left of the violations; gains count from here."""
         tight = 0.9 * self.settings.tol
         left = np.minimum(self.aim[some], FALL * self.violation[some])
         self.aim[some] = np.maximum(tight, left)
@@ -288,9 +303,11 @@ class Search:
 
     def result(self) -> Duals:
         """The duals with what was found: alpha, certificates from v, steps."""
-        n, width = len(self.length), int(self.length.max())
-        for start in range(0, n, max(1, MEASURED // width)):
-            self.measure(np.arange(start, min(n, start + max(1, MEASURED // width))))
+        n = len(self.length)
+        some = max(1, MEASURED // int(self.length.max()))
+        for start in range(0, n, some):
+            end = min(n, start + some)
+            self.measure(np.arange(start, end))
         return self.duals
 
     def measure(self, some: np.ndarray) -> None:
@@ -299,9 +316,10 @@ class Search:
         rows = ranges(self.first[some], self.length[some])
         owner = self.owner[rows]
         at = owner - some[0], rows - self.first[owner]
-        # rows that fill up a dual have p = u = alpha = 0, and no say
-        f, p, u, alpha = np.zeros((4, len(some), self.length[some].max()))
-        s = np.ones(f.shape)
+        # (duals, rows); what fills up a dual has p = u = alpha = 0, and no say
+        shape = len(some), self.length[some].max()
+        f, p, u, alpha = np.zeros((4, *shape))
+        s = np.ones(shape)
         f[at] = self.goal[rows] - self.v[rows]
         s[at] = duals.s[rows]
         p[at] = duals.p[rows]
@@ -313,109 +331,3 @@ class Search:
         found = measure(f, s, p, u, alpha, noise=noise)
         converged = is_solved(found.kkt_violation, self.settings.tol, noise)
         duals.store_stats(some, found, self.steps[some], converged)
-
-
-class KernelValues:
-    """Where the kernel values of a chunk come from, in one precision.
-
-    Attributes
-    ----------
-    rows, columns : for each dual, its prepared rows, and the kernel rows kept (several
-        duals may share both).
-    ids, place : (rows,) every row's number among its dual's prepared rows, and among
-        `columns.at`.
-    half, largest : (rows,) K_ii / 2, and (duals,) the largest |K_ii|.
-    one_rows, shared : whether all duals have the same prepared rows, and kept ones.
-    """
-
-    def __init__(self, search: Search, rows: Rows | None, dtype, shared: bool, each):
-        duals, n = search.duals, len(search.length)
-        room = search.settings.cache_size * 2**19
-        self.dtype = np.dtype(dtype)
-        self.shared = shared
-        self.each = each
-        self.one_rows = rows is not None
-        within = np.arange(len(duals.rows)) - np.repeat(search.first, search.length)
-        if rows is None:
-            subsets = [
-                kernel.subset(search.X, duals.rows[search.of(k)])
-                for k, kernel in enumerate(search.kernels)
-            ]
-            self.rows = list(map(prepared, subsets, search.kernels, [dtype] * n))
-            self.ids = within
-            diagonal = np.concatenate([own.diagonal() for own in self.rows])
-        else:
-            self.rows = [rows] * n
-            self.ids = duals.rows
-            diagonal = rows.diagonal()[self.ids]
-        self.half = (0.5 * diagonal).astype(dtype)
-        self.largest = np.maximum.reduceat(np.abs(diagonal), search.first)
-        if shared:
-            every = np.unique(self.ids)
-            self.columns = [KernelColumns(rows, every, room, each)] * n
-            self.place = np.searchsorted(every, self.ids)
-        else:
-            self.columns = [
-                KernelColumns(own, self.ids[search.of(k)], room / n, each)
-                for k, own in enumerate(self.rows)
-            ]
-            self.place = within
-
-    def products(self, search: Search, some: np.ndarray) -> np.ndarray:
-        """K beta of some duals on all their rows, end to end."""
-        if self.shared:
-            return self._shared_products(search, some)
-        parts = []
-        for k in some:
-            beta = search.beta[search.of(k)]
-            support = np.flatnonzero(beta)
-            ids = self.ids[search.of(k)][support]
-            parts.append(self.columns[k].times(ids, beta[support, None], [k])[0])
-        return np.concatenate(parts)
-
-    def _shared_products(self, search: Search, some: np.ndarray) -> np.ndarray:
-        """The same of duals that share kernel rows: one product for all."""
-        rows = ranges(search.first[some], search.length[some])
-        owner = np.repeat(np.arange(len(some)), search.length[some])
-        support = np.flatnonzero(search.beta[rows])
-        ids, column = np.unique(self.ids[rows[support]], return_inverse=True)
-        weights = np.zeros((len(ids), len(some)))
-        weights[column, owner[support]] = search.beta[rows[support]]
-        f = self.columns[0].times(ids, weights, some.tolist())
-        return f[owner, self.place[rows]]
-
-    def half_distances(self, group, rows, at, shape) -> np.ndarray:
-        """H_ij = (K_ii + K_jj) / 2 - K_ij of rows of the duals `group`, stacked.
-
-        The rows are `at` (dual, place) in arrays of that shape; what fills up the
-        stack, (duals, rows, rows), is above zero.
-        """
-        ids = np.zeros(shape, int)
-        half = np.zeros(shape, self.dtype)
-        ids[at] = self.ids[rows]
-        half[at] = self.half[rows]
-        K = np.empty((*shape, shape[1]), self.dtype)
-        count = np.bincount(at[0])
-        if self.one_rows and shape[1] <= TILE_SIDE:
-            self.rows[0].squares(ids, K)
-            self.halve(K, half[:, None], half[:, :, None])
-        else:
-            for k, t in enumerate(group):
-                own = slice(count[k])
-                out = K[k, own, own]
-                self.rows[t].fill(
-                    ids[k, own], ids[k, own], out, self.each, symmetric=True
-                )
-                self.halve(out, half[k, own], half[k, own, None])
-        for k, n in enumerate(count):
-            K[k, :n, n:] = 1.0
-        return K
-
-    def halve(self, K: np.ndarray, half_j, half_i) -> np.ndarray:
-        """H of some kernel values, in their place."""
-        np.subtract(half_j, K, out=K)
-        K += half_i
-        if K.dtype == np.float32:  # equal rows differ by rounding only
-            np.abs(K, out=K)
-            K += SLIGHT
-        return K

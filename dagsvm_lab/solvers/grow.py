@@ -1,0 +1,236 @@
+r"""The loop of long duals: active sets that grow, of all duals of a chunk at once.
+
+    active rows: a few of each side
+    until no row of a dual violates by more than tol:
+        step the active rows until they violate by no more than `aim`
+        judge: v, the violation and the objective, on all rows
+        aim lower; leave out active rows that rest at a bound, take in the worst others
+
+After every judgement sum b = 0, lo <= b <= hi, and v is right on all rows. The
+objective never rises. A dual ends where it is solved, out of steps, or has gained
+nothing in four judgements: then rounding is all that is left, or K is not positive
+semidefinite.
+
+Steps are those of steps.py, on the stacked values of few active rows. Active rows that
+take long are solved by Newton's method (newton.py), a dual that takes too long
+altogether by hard.py. search.py holds what is known of the duals between steps.
+
+| constant | unit | seconds with other values, over today's (one core) |
+|---|---|---|
+| SPREAD = 1.6 | width over width | of active sets stacked together. |
+| | | Letter: 1.2 1.04, 2.5 1.20; Pendigits: 1.01, .97 |
+| NARROW_ROWS = 16,384 | stacked rows | fewer are stacked whatever their widths. |
+| | | Segment, Pendigits: a quarter .99, 1.01, four times 1.01, 1.00 |
+| SLOW = 100 | steps, and one a row, till Newton's method | One-versus-rest, |
+| | | C = 1000, Segment: never 1.56, 400 1.09; Vehicle: never 2.21, 400 1.27 |
+| SYSTEM = 240,000 | cubed free rows that are worth a step | a dual whose system costs |
+| | | more than SLOW steps takes these first. Covertype's pairs, C = 10: never |
+| | | 1.95, 80,000 .97; C = 100: 1.77, .89; Letter one-versus-rest: 1.00, .91 |
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .columns import arrays
+from .hard import solve_hard
+from .lowrank import KeptFactor, centred_factor
+from .newton import solve_newton
+from .search import ANY_RANK, Search, ranges
+from .steps import smo_one, smo_stack
+from .table import own_matrices
+from .values import KernelValues
+
+SPREAD = 1.6
+NARROW_ROWS = 16_384
+SLOW = 100
+SYSTEM = 240_000
+
+
+def run(search: Search, values: KernelValues, tol: float) -> None:
+    """Bring every dual to `tol`, or as far as it goes: the loop at the top."""
+    exact = values.dtype == np.float64
+    search.allow(exact)
+    # the least gain on the objective that counts, over its size
+    least = 1e-12 if exact else 1e-6
+    every = np.arange(len(search.steps))
+    live = every[~search.solved(every, tol) & (search.steps < search.limit)]
+    while len(live):
+        step(search, values, live)
+        search.judge(live, values.products(search, live))
+        search.count_gains(live, least)
+        if exact:
+            for k in live[search.gives_up(live, tol)]:
+                finish_hard(search, values, k)
+        live = live[~search.ended(live, tol)]
+        search.choose_active(live, tol)
+
+
+def judge_in_double(search: Search, values: KernelValues) -> None:
+    """Judge in float64 what the loop has found in float32, and aim at what is left.
+
+    Only near rows are judged anew: at the others float64 finds no violation either.
+    """
+    some = np.flatnonzero(np.isfinite(search.violation))
+    near = search.near()
+    f = search.goal - search.v  # K beta of float32, where no row is near
+    for k in some:
+        rows = search.first[k] + np.flatnonzero(near[search.of(k)])
+        ids = values.ids[rows]
+        f[rows] = values.rows[k].within(ids, search.beta[rows], values.each)
+    judged, _ = search.rows_of(some)
+    search.judge(some, f[judged])
+    search.aim_anew(some)
+
+
+def finish_hard(search: Search, values: KernelValues, k: int) -> None:
+    """Solve dual k by hard.py, if it is short or of low rank; asked once a dual."""
+    own = search.of(k)
+    n = search.length[k]
+    rows = values.rows[k]
+    ids = values.ids[own]
+    left = rows.left[ids]
+    s = search.duals.s[own]
+    p = search.duals.p[own]
+    u = search.duals.u[own]
+    most_rank = None if n <= ANY_RANK else n // 8
+
+    def columns(at: np.ndarray) -> np.ndarray:
+        """Kernel columns of some of the dual's rows."""
+        return rows.block(left, ids[at])
+
+    def factored(diagonal, columns) -> np.ndarray | None:
+        """The factor of K: that of the dual before, if it had the same rows."""
+        live = ids[u > 0]
+        if search.factor is None or not search.factor.is_of(rows, live):
+            Z = centred_factor(diagonal, columns, most_rank)
+            search.factor = KeptFactor(rows, live, Z)
+        return search.factor.Z
+
+    search.allowed[k] = search.limit[k]  # steps alone, where this fails
+    start = search.beta[own]
+    diagonal = rows.diagonal(ids)
+    beta = solve_hard(diagonal, columns, s, p, u, start, factored=factored)
+    if beta is None:  # of high rank: on with SMO
+        return
+    search.beta[own] = beta
+    search.allowed[k] = min(search.limit[k], 10 * search.steps[k])
+    search.stalled[k] = 0
+    one = np.array([k])
+    search.judge(one, values.products(search, one))
+
+
+def step(search: Search, values: KernelValues, some: np.ndarray) -> None:
+    """Step the active rows of some duals until they violate by no more than `aim`."""
+    rows, count = search.active_rows(some)
+    ends = np.cumsum(count)
+    starts = ends - count
+    room = search.settings.cache_size * 2**18  # a quarter of the MB, in bytes
+    alone = np.zeros(len(some), bool)
+    if values.shared:  # many active rows step on the kernel rows that are kept, if any
+        for k in np.flatnonzero(count > search.settings.alone):
+            own = rows[starts[k] : ends[k]]
+            alone[k] = values.columns[some[k]].learn(values.ids[own])
+    for k in np.flatnonzero(alone):
+        own = rows[starts[k] : ends[k]]
+        step_alone(search, values, some[k], own, room / alone.sum())
+    together = np.flatnonzero(~alone)
+    for group in groups(together, count, room / values.dtype.itemsize):
+        own = rows[ranges(starts[group], count[group])]
+        step_stack(search, values, some[group], own, count[group])
+
+
+def groups(which: np.ndarray, count: np.ndarray, most: float) -> Iterator[np.ndarray]:
+    """Duals of similarly many active rows: padding to the widest costs little.
+
+    The stacked kernels of several have at most `most` values.
+    """
+    order = which[np.argsort(count[which], kind="stable")]
+    while len(order):
+        width = count[order].astype(float)
+        n = np.arange(1, len(order) + 1)  # duals of a group that ends here
+        unlike = (width > SPREAD * width[0] + 16) & (n * width > NARROW_ROWS)
+        over = unlike | (n * width**2 > most)
+        over[0] = False
+        size = over.argmax() if over.any() else len(order)
+        yield order[:size]
+        order = order[size:]
+
+
+def step_alone(search: Search, values: KernelValues, k: int, rows, room: float) -> None:
+    """Step the many active `rows` of dual k on kept kernel rows, cut when asked for.
+
+    Those cut are kept while `room` bytes last.
+    """
+    ids = values.ids[rows].tolist()
+    place = values.place[rows]
+    half = values.half[rows]
+    columns = values.columns[k]
+    spare = arrays(len(rows), values.dtype)
+
+    def fetch(i: int) -> np.ndarray:
+        """H of the active row i."""
+        K = columns.row(ids[i]).take(place, out=next(spare), mode="clip")
+        return values.halve(K, half, half[i])
+
+    point = search.point(rows, slice(None), rows.shape, values.dtype)
+    most = max(2, int(room / (len(rows) * values.dtype.itemsize)))
+    left = search.allowed[k] - search.steps[k]
+    search.steps[k] += smo_one(fetch, point, search.aim[k], left, most)
+    search.store(rows, point, slice(None))
+
+
+def step_stack(search: Search, values: KernelValues, group, rows, count) -> None:
+    """Step the active `rows` of the duals `group`, `count` of each, in stacked arrays.
+
+    Those that take long go on by Newton's method; where that fails, by more steps.
+    """
+    # where each active row stands in the stack: (its dual, its place there)
+    dual = np.repeat(np.arange(len(group)), count)
+    at = dual, ranges(0 * count, count)
+    width = -(-count.max() // 16) * 16  # filled up to a multiple of 16
+    shape = len(group), width
+    table = own_matrices(values.half_distances(group, rows, at, shape))
+    point = search.point(rows, at, shape, values.dtype)
+    left = search.allowed[group] - search.steps[group]
+    free = ((point.beta > point.lo) & (point.beta < point.hi)).sum(1)
+    patience = SLOW + np.maximum(count, free**3 // SYSTEM)
+    most = np.minimum(left, patience)
+    taken = smo_stack(table, point, search.aim[group], most)
+    search.store(rows, point, at)
+    search.steps[group] += taken
+    ends = np.cumsum(count)
+    for k in np.flatnonzero((taken >= most) & (taken < left)):
+        t = group[k]
+        own = rows[ends[k] - count[k] : ends[k]]
+        if not step_newton(search, t, own):
+            one = point.of(k)
+            rest = left[k] - taken[k]
+            search.steps[t] += smo_one(table.half(k), one, search.aim[t], rest)
+            search.store(own, one, slice(count[k]))
+
+
+def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
+    """Solve the active `rows` of dual k by Newton's method; whether it could."""
+    duals = search.duals
+    n = len(rows)
+    support = search.first[k] + np.flatnonzero(search.beta[search.of(k)])
+    held = support[~search.active[support]]
+    kernel = search.kernels[k if len(search.kernels) > 1 else 0]
+    both = np.concatenate([rows, held])
+    K = kernel.square(search.X, duals.rows[both])
+    # support vectors that are not active stay as they are: their share goes into goal
+    goal = search.goal[rows] - K[:n, n:] @ search.beta[held]
+    # (1, rows): a stack of one, as all that goes in
+    table = own_matrices(np.ascontiguousarray(K[None, :n, :n]))
+    s = duals.s[None, rows]
+    u = duals.u[None, rows]
+    beta = search.beta[None, rows]
+    found, v, settled, rounds = solve_newton(
+        table, s, u, goal[None], beta, np.zeros(1, int), beta.sum()
+    )
+    search.steps[k] += int(rounds[0])
+    if settled[0]:
+        search.beta[rows] = found[0]
+        search.v[rows] = v[0]
+    return bool(settled[0])
