@@ -89,11 +89,12 @@ class _Stack:
         self.of_held = np.zeros(beta.shape)
         if self.full.any():
             self.of_held = table.times(self.held, live)
-        of_others = table.times(np.where(self.full, 0.0, beta), live)
-        self.v = goal - self.of_held - of_others
-        self.objective = -0.5 * (beta * (self.v + goal)).sum(1)
-        size = np.maximum(np.abs(self.v).max(1), np.abs(goal).max(1))
-        self.noise = EXACT * size
+        others = np.where(self.full, 0.0, beta)
+        self.v = goal - self.of_held - table.times(others, live)
+        self.objective = _objective(beta, self.v, goal)
+        largest_v = np.abs(self.v).max(1)
+        largest_goal = np.abs(goal).max(1)
+        self.noise = EXACT * np.maximum(largest_v, largest_goal)
         # no step moved anything: one sign only, or nothing to gain
         self.settled = ~(self.free | self.full).any(1)
         self.rounds = np.zeros(len(live), int)
@@ -106,20 +107,24 @@ class _Stack:
         b, bias, v = self._solve(at)
         pull = self.s[at] * (v - bias[:, None])
         free, full = self._new_sides(at, b, pull)
-        same = ((free == self.free[at]) & (full == self.full[at])).all(1)
+        same_sides = (free == self.free[at]) & (full == self.full[at])
+        same = same_sides.all(1)
         good = same & self._is_solution(at, b, v, pull)
-        solved = at[good]
-        upper = self.u[solved]
-        alpha = self.s[solved] * b[good]
-        # a free b may be above its bound by its rounding
-        self.beta[solved] = np.where(alpha > upper, self.s[solved] * upper, b[good])
-        self.v[solved] = v[good]
-        self.settled[solved] = True
+        self._settle(at[good], b[good], v[good])
         self.rounds[at] += 1
         self.free[at] = free
         self.full[at] = full
         few = free.sum(1) <= self.most[at]
         return at[~same & np.isfinite(bias) & few]
+
+    def _settle(self, solved: np.ndarray, b: np.ndarray, v: np.ndarray) -> None:
+        """Take b and v of the machines that they solve."""
+        s = self.s[solved]
+        u = self.u[solved]
+        above = s * b > u  # by the rounding of a free b
+        self.beta[solved] = np.where(above, s * u, b)
+        self.v[solved] = v
+        self.settled[solved] = True
 
     def _new_sides(self, at, b, pull) -> tuple[np.ndarray, np.ndarray]:
         """(free, full) of the machines `at`, whose systems are solved by b."""
@@ -128,25 +133,33 @@ class _Stack:
         u = self.u[at]
         alpha = self.s[at] * b
         noise = self.noise[at][:, None]
+        # a free row goes to the side that it left its box by
         over = free & (alpha > u)
         inside = free & ~over & (alpha >= 0)
+        # a row at a side becomes free where it pulls inwards
         at_zero = ~free & ~full & (u > 0)
         off_zero = at_zero & (pull > noise)
         off_bound = full & (pull < -noise)
-        return inside | off_zero | off_bound, over | (full & ~off_bound)
+        new_free = inside | off_zero | off_bound
+        new_full = over | (full & ~off_bound)
+        return new_free, new_full
 
     def _is_solution(self, at, b, v, pull) -> np.ndarray:
-        """Whether b, where no row changes sides, is the solution: that its system was
-        solved, up to rounding, and that the objective did not rise."""
+        """Whether b, where no row changes sides, is the solution.
+
+        That is, whether its system was solved up to rounding, and the objective did
+        not rise.
+        """
         goal = self.goal[at]
         # what is left of the free rows' equations, and of the sum in the same unit
-        rest = np.abs(np.where(self.free[at], pull, 0.0)).max(1)
+        left = np.where(self.free[at], pull, 0.0)
+        rest = np.abs(left).max(1)
         size = 1e-300 + np.abs(b).sum(1)
         amiss = np.abs(b.sum(1) - self.total[at]) / size
         rest += amiss * np.abs(goal).max(1)
-        objective = -0.5 * (b * (v + goal)).sum(1)
         before = self.objective[at]
-        lower = objective <= before + 1e-9 * np.abs(before)
+        highest = before + 1e-9 * np.abs(before)
+        lower = _objective(b, v, goal) <= highest
         return lower & (rest <= 100 * self.noise[at])
 
     def _solve(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -165,15 +178,21 @@ class _Stack:
             self.of_held[at] += table.times(change, live)
         right = goal - self.of_held[at]
         bias = _solve_free(table, live, free, right, b, self.total[at])
-        if table.units > 1:
+        if table.units > 1:  # kernel rows are gathered: of the free rows alone
             v = right - table.times(np.where(free, b, 0.0), live)
         else:
             v = goal - table.times(b, live)
         none = ~free.any(1)
-        if none.any():
+        if none.any():  # without a free row, the bias is what the bounds allow
             at_bounds = (goal - v, s, s * goal, u, s * b)
-            bias[none] = measure(*(part[none] for part in at_bounds)).bias
+            found = measure(*(part[none] for part in at_bounds))
+            bias[none] = found.bias
         return b, bias, v
+
+
+def _objective(b: np.ndarray, v: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """1/2 b'Kb - goal'b of every machine, where v = goal - K b."""
+    return -0.5 * (b * (v + goal)).sum(1)
 
 
 def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray:
@@ -194,11 +213,11 @@ def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray
         # (machines of the part, width): the free rows first, then what fills up
         rows = np.argsort(~free[part], axis=1, kind="stable")[:, :width]
         real = np.arange(width) < count[part, None]
-        own = part[:, None]
         rest = total[part] - beta[part].sum(1)
         K = table.square(who[part], np.where(real, rows, rows[:, :1]))
-        found = _bordered(K, real, right[own, rows], rest)
-        beta[own, rows] = np.where(real, found[:, :width], beta[own, rows])
+        own = part[:, None], rows  # where in (machines, rows) the system's rows are
+        found = _bordered(K, real, right[own], rest)
+        beta[own] = np.where(real, found[:, :width], beta[own])
         bias[part] = found[:, width]
         first += len(part)
     return bias
@@ -210,20 +229,22 @@ def _bordered(K: np.ndarray, real, right, rest) -> np.ndarray:
     K is (machines, width, width); rows that are not real, which fill it up, get 0.
     """
     machines, width = real.shape
+    any_real = real[:, 0]  # real rows come first
     # each M is K with a border of ones, whose unknown is the bias
     M = np.empty((machines, width + 1, width + 1))
-    M[:, :width, :width] = K
+    inner = M[:, :width, :width]  # a view
+    inner[:] = K
     every = range(width)
     if not real.all():  # rows of the identity where a row is not real
-        M[:, :width, :width] *= real[:, :, None] & real[:, None, :]
+        inner *= real[:, :, None] & real[:, None, :]
         M[:, every, every] += ~real
     M[:, :width, width] = real
     M[:, width, :width] = real
-    M[:, width, width] = ~real[:, 0]  # a machine without a free row
+    M[:, width, width] = ~any_real
     M[:, every, every] *= 1.0 + EQUAL_RIDGE
     b = np.zeros((machines, width + 1, 1))
     b[:, :width, 0] = right * real
-    b[:, width, 0] = np.where(real[:, 0], rest, 0.0)
+    b[:, width, 0] = np.where(any_real, rest, 0.0)
     return _solved(M, b)
 
 
@@ -234,6 +255,8 @@ def _solved(M: np.ndarray, b: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         if len(M) == 1:
             return np.full(b.shape[:2], np.nan)
+        # which of them is singular is found by halving
         half = len(M) // 2
-        parts = [_solved(M[:half], b[:half]), _solved(M[half:], b[half:])]
-        return np.concatenate(parts)
+        first = _solved(M[:half], b[:half])
+        second = _solved(M[half:], b[half:])
+        return np.concatenate([first, second])
