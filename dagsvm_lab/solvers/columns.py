@@ -38,6 +38,7 @@ class KernelColumns:
     slot : place of each row among the kept ones, -1 for one that is not kept.
     ids : the kept rows, in the order of their places.
     blocks : arrays of `block_rows` kept rows each.
+    most_kept : rows that there is room for.
     last_weights : of each dual, the weights of rows not kept when it was judged last,
         and the product of these rows with them.
     """
@@ -46,10 +47,11 @@ class KernelColumns:
         self.rows = rows
         self.at = at
         self.each = each
-        width = rows.dtype.itemsize * max(len(at), 1)
-        self.most_kept = min(int(room / width), len(rows))
-        block_rows = min(BLOCK_BYTES // width, max(128, len(at) // 16), self.most_kept)
-        self.block_rows = max(1, block_rows)
+        row_bytes = rows.dtype.itemsize * max(len(at), 1)
+        self.most_kept = min(int(room / row_bytes), len(rows))
+        of_few_bytes = BLOCK_BYTES // row_bytes
+        of_few_rows = max(128, len(at) // 16)
+        self.block_rows = max(1, min(of_few_bytes, of_few_rows, self.most_kept))
         self.slot = np.full(len(rows), -1)
         self.ids = np.empty(0, int)
         self.blocks: list[np.ndarray] = []
@@ -106,9 +108,11 @@ class KernelColumns:
                 size = TILE_VALUES // len(ids)
                 for start, tile in self.rows.tiles(self.at[part], ids, size):
                     own = slice(first + start, first + start + len(tile))
-                    beyond[:, own] += (w @ tile.T)[:n]
+                    of_tile = w @ tile.T  # (padded, rows of the tile)
+                    beyond[:, own] += of_tile[:n]
 
-        for _ in self.each(strip, range(0, len(self.at), STRIP_ROWS)):
+        strips = range(0, len(self.at), STRIP_ROWS)
+        for _ in self.each(strip, strips):  # strips do not meet: threads may take them
             pass
         return f if beyond is f else f + beyond
 
@@ -116,11 +120,13 @@ class KernelColumns:
         """Add the kept rows' share of K[at[part]] @ full.T to `total`, in place."""
         n = len(total)
         for k, block in enumerate(self.blocks):
-            ids = self.ids[k * self.block_rows : (k + 1) * self.block_rows]
+            first = k * self.block_rows
+            ids = self.ids[first : first + self.block_rows]
             w = full[:, ids]
             values = block[: len(ids), part]
             if n >= MATRIX_DUALS:
-                total += (w @ values)[:n]
+                of_block = w @ values
+                total += of_block[:n]
                 continue
             for one, row in zip(total, w, strict=True):
                 one += row @ values
@@ -133,19 +139,24 @@ class KernelColumns:
         Returns them in parts, (rows, weights), and the products before these changes:
         an array that `last_weights` keeps, and that `times` brings up to date in place.
         """
+        n = len(who)
         change = full.copy()
         change[:, self.ids] = 0.0
-        weights = change[: len(who)]  # a view: what is subtracted below shows in change
+        weights = change[:n]  # a view: what is subtracted below shows in change
         before = np.zeros_like(weights)
-        beyond = np.zeros((len(who), len(self.at)))
+        beyond = np.zeros((n, len(self.at)))
         for k, dual in enumerate(who):
             if dual in self.last_weights:
                 before[k], beyond[k] = self.last_weights[dual]
+            # the row of `beyond` is a view too: what `times` adds to it is kept
             self.last_weights[dual] = (weights[k].copy(), beyond[k])
         weights -= before
         ids = np.flatnonzero(change.any(0))
-        parts = np.split(ids, range(TILE_SIDE, len(ids), TILE_SIDE))
-        return [(part, change[:, part]) for part in parts if len(part)], beyond
+        parts = []
+        for first in range(0, len(ids), TILE_SIDE):
+            part = ids[first : first + TILE_SIDE]
+            parts.append((part, change[:, part]))
+        return parts, beyond
 
 
 def arrays(n: int, dtype: np.dtype) -> Iterator[np.ndarray]:

@@ -88,7 +88,8 @@ class KernelTable:
         self.slot = slot
         self.fetch = fetch
         self.across = across
-        self.place = (across[:, :, None] * size + np.arange(size)).reshape(n, -1)
+        within = across[:, :, None] * size + np.arange(size)  # (machines, units, size)
+        self.place = within.reshape(n, -1)
         self.at = block[:, None] * self.length + self.place
         self.row = self.at * self.units
         self.H = H.reshape(-1, size)
@@ -100,8 +101,10 @@ class KernelTable:
         if self.fetch is not None:  # shared kernels are safe in float32, so K_ii = 1
             return np.ones(len(self.across))
         K = self.K.reshape(-1, self.length, self.length)
-        largest = np.abs(np.diagonal(K, 0, 1, 2)).max(1)
-        return largest[self.at[:, 0] // self.length]
+        K_ii = np.diagonal(K, axis1=1, axis2=2)  # (blocks, rows)
+        largest = np.abs(K_ii).max(1)
+        block = self.at[:, 0] // self.length
+        return largest[block]
 
     def part(self, machines: np.ndarray) -> Self:
         """The table of some of the machines."""
@@ -142,7 +145,8 @@ class KernelTable:
             first = np.count_nonzero(known)
             last = first + len(new)
             self.slot[new] = np.arange(first, last)
-            self.fetch(new, self.K.reshape(-1, self.length)[first:last])
+            whole_rows = self.K.reshape(-1, self.length)
+            self.fetch(new, whole_rows[first:last])
         return self.slot[rows]
 
     def times(self, beta: np.ndarray, live: np.ndarray) -> np.ndarray:
@@ -150,8 +154,11 @@ class KernelTable:
         if self.units == 1:
             K = self.K.reshape(-1, self.length, self.length)
             if len(live) == len(K):
-                return (K @ beta[:, :, None])[:, :, 0]
-            return np.array([K[t] @ b for t, b in zip(live, beta, strict=True)])
+                f = K @ beta[:, :, None]
+                return f[:, :, 0]
+            pairs = zip(live, beta, strict=True)
+            return np.array([K[t] @ b for t, b in pairs])
+        # units: machines of similarly many support vectors together
         f = np.zeros(beta.shape)
         count = np.count_nonzero(beta, axis=1)
         order = np.argsort(-count, kind="stable")
@@ -166,22 +173,26 @@ class KernelTable:
 
     def _gathered_times(self, beta, live, most: int) -> np.ndarray:
         """K beta of some machines, from at most `most` rows of each, gathered."""
-        n = len(live)
+        # (machines, most): the support vectors, then, not real, the first of them again
         at = np.argsort(beta == 0.0, axis=1, kind="stable")[:, :most]
-        real = np.arange(most) < np.count_nonzero(beta, axis=1)[:, None]
+        count = np.count_nonzero(beta, axis=1)
+        real = np.arange(most) < count[:, None]
         at = np.where(real, at, at[:, :1])
-        rows = self._slots(live[:, None], at) * self.units
-        units = rows[:, :, None] + self.across[live][:, None]  # (machines, most, units)
-        values = self.K.take(units, 0, mode="clip").reshape(n, most, -1)
+        # (machines, most, units), and then (machines, most, rows)
+        first_unit = self._slots(live[:, None], at) * self.units
+        units = first_unit[:, :, None] + self.across[live][:, None]
+        values = self.K.take(units, 0, mode="clip").reshape(len(live), most, -1)
         weights = np.take_along_axis(beta, at, 1) * real
-        return (weights[:, None] @ values)[:, 0]
+        f = weights[:, None] @ values
+        return f[:, 0]
 
     def square(self, machines: np.ndarray, at: np.ndarray) -> np.ndarray:
         """Kernel matrices of the rows at[k] of the machines[k]."""
-        rows = self._slots(machines[:, None], at) * self.length
-        columns = self.place[machines[:, None], at]
-        flat = self.K.reshape(-1)
-        return flat.take(rows[:, :, None] + columns[:, None], mode="clip")
+        own = machines[:, None]
+        rows = self._slots(own, at) * self.length
+        columns = self.place[own, at]
+        values = rows[:, :, None] + columns[:, None]  # where each is in K, laid flat
+        return self.K.reshape(-1).take(values, mode="clip")
 
 
 def own_matrices(H: np.ndarray, K: np.ndarray | None = None) -> KernelTable:
@@ -198,7 +209,7 @@ def half_distances(K: np.ndarray, single: bool) -> np.ndarray:
         H = scratch_array("H", K.shape, np.float32)
         np.subtract(1.0, K, out=H, casting="same_kind")
         return np.add(H, SLIGHT, out=H)
-    half = 0.5 * np.diagonal(K, 0, 1, 2)
+    half = 0.5 * np.diagonal(K, axis1=1, axis2=2)  # (machines, rows)
     return half[:, :, None] + half[:, None, :] - K
 
 
@@ -213,15 +224,19 @@ class SharedLayout:
     """
 
     def __init__(self, used: np.ndarray, codes: np.ndarray):
-        used = used[np.argsort(codes[used], kind="stable")]
-        n = np.unique(codes[used], return_counts=True)[1]
-        self.size = -(-n.max() // -(-n.max() // UNIT_ROWS))
+        by_class = np.argsort(codes[used], kind="stable")
+        used = used[by_class]
+        _, n = np.unique(codes[used], return_counts=True)  # rows of each class
+        # the largest class fills its units evenly, to at most UNIT_ROWS
+        most_units = -(-n.max() // UNIT_ROWS)
+        self.size = -(-n.max() // most_units)
         units = -(-n // self.size)
-        first = np.cumsum(units * self.size) - units * self.size
+        room = units * self.size
+        first = np.cumsum(room) - room
         gaps = first - (np.cumsum(n) - n)  # empty places before each class
         self.place = np.full(len(codes), -1)
         self.place[used] = np.arange(len(used)) + np.repeat(gaps, n)
-        self.rows = np.full(units.sum() * self.size, used[0])
+        self.rows = np.full(room.sum(), used[0])
         self.rows[self.place[used]] = used
         self.cells = len(self.rows) ** 2
 
@@ -234,19 +249,23 @@ class SharedLayout:
         R = len(self.rows)
         H = scratch_array("H", (B, R, R), np.float32)
         K = scratch_array("K", (B, R, R), float)
+        slot = np.full(B * R, -1)
 
         def fetch(new: np.ndarray, out: np.ndarray) -> None:
+            """Compute rows of K, numbered block after block and in that order."""
             for b, rows in enumerate(every):
-                own = slice(*np.searchsorted(new, [b * R, (b + 1) * R]))
-                rows.fill(self.rows[new[own] - b * R], self.rows, out[own])
+                first, last = np.searchsorted(new, [b * R, (b + 1) * R])
+                in_block = new[first:last] - b * R
+                rows.fill(self.rows[in_block], self.rows, out[first:last])
 
         for rows, out in zip(single, H, strict=True):
             rows.fill(self.rows, self.rows, out, symmetric=True)
+        # H = 1 - K in place, some rows at a time while they are in a core's own cache
         for part in np.array_split(H.reshape(-1, R), -(-B * R // 64)):
             np.subtract(1.0, part, out=part)
             np.abs(part, out=part)
             part += SLIGHT
-        return H, K, np.full(B * R, -1), fetch
+        return H, K, slot, fetch
 
     def units(
         self, n: int, machine: np.ndarray, rows: np.ndarray
@@ -256,9 +275,10 @@ class SharedLayout:
         `machine` and `rows` say machine by machine which rows of X it has.
         """
         unit, within = np.divmod(self.place[rows], self.size)
-        present = np.zeros((n, len(self.rows) // self.size), bool)
+        present = np.zeros((n, len(self.rows) // self.size), bool)  # (machines, units)
         present[machine, unit] = True
         most = max(1, present.sum(1).max())
         across = np.argsort(~present, axis=1, kind="stable")[:, :most]
-        own_number = np.cumsum(present, axis=1) - 1
-        return across, own_number[machine, unit] * self.size + within
+        own_number = np.cumsum(present, axis=1) - 1  # of a unit among the machine's
+        local = own_number[machine, unit] * self.size + within
+        return across, local
