@@ -68,18 +68,6 @@ def numbers(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
     return rows[mask]
 
 
-def extremes(v, beta, lo, hi, first) -> tuple[np.ndarray, np.ndarray]:
-    """The largest v that may rise, the least that may fall, of duals end to end.
-
-    Dual k begins at first[k].
-    """
-    of_rising = np.where(beta < hi, v, -np.inf)
-    of_falling = np.where(beta > lo, v, np.inf)
-    top = np.maximum.reduceat(of_rising, first)
-    bottom = np.minimum.reduceat(of_falling, first)
-    return top, bottom
-
-
 class Search:
     """The duals of a chunk under way, their rows end to end; rows are numbered so.
 
@@ -147,14 +135,34 @@ class Search:
         rows = ranges(self.first[some], length)
         return rows, np.cumsum(length) - length
 
+    def may_rise(self, rows) -> np.ndarray:
+        """Whether the beta of rows may: it is below the top of its box."""
+        return self.beta[rows] < self.hi[rows]
+
+    def may_fall(self, rows) -> np.ndarray:
+        """Whether the beta of rows may: it is above the bottom of its box."""
+        return self.beta[rows] > self.lo[rows]
+
+    def extremes(self, rows, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The largest v that may rise, the least that may fall, of duals end to end.
+
+        Dual k begins at rows[first[k]].
+        """
+        v = self.v[rows]
+        of_rising = np.where(self.may_rise(rows), v, -np.inf)
+        of_falling = np.where(self.may_fall(rows), v, np.inf)
+        top = np.maximum.reduceat(of_rising, first)
+        bottom = np.minimum.reduceat(of_falling, first)
+        return top, bottom
+
     def judge(self, some: np.ndarray, f) -> None:
         """Take f = K beta on all rows of some duals: v, violation and objective."""
         rows, first = self.rows_of(some)
         beta = self.beta[rows]
         goal = self.goal[rows]
         v = goal - f
-        top, bottom = extremes(v, beta, self.lo[rows], self.hi[rows], first)
         self.v[rows] = v
+        top, bottom = self.extremes(rows, first)
         self.top[some] = top
         self.bottom[some] = bottom
         self.violation[some] = top - bottom
@@ -183,18 +191,20 @@ class Search:
         """Which duals violate by no more than `tol`, or than rounding leaves."""
         return is_solved(self.violation[some], tol, self.noise[some])
 
-    def gives_up(self, some: np.ndarray, tol: float) -> np.ndarray:
-        """Which duals steps do not solve, as long as there are other means."""
-        slow = self.steps[some] >= self.allowed[some]
-        slow |= self.stalled[some] >= JUDGEMENTS
-        other = self.allowed[some] < self.limit[some]
-        return slow & other & ~self.solved(some, tol)
-
-    def ended(self, some: np.ndarray, tol: float) -> np.ndarray:
-        """Which duals are solved, out of steps, or no longer gain on the objective."""
+    def slow(self, some: np.ndarray) -> np.ndarray:
+        """Which duals are out of steps, or no longer gain on the objective."""
         out_of_steps = self.steps[some] >= self.allowed[some]
         no_gain = self.stalled[some] >= JUDGEMENTS
-        return self.solved(some, tol) | out_of_steps | no_gain
+        return out_of_steps | no_gain
+
+    def gives_up(self, some: np.ndarray, tol: float) -> np.ndarray:
+        """Which duals steps do not solve, as long as there are other means."""
+        other_means = self.allowed[some] < self.limit[some]
+        return self.slow(some) & other_means & ~self.solved(some, tol)
+
+    def ended(self, some: np.ndarray, tol: float) -> np.ndarray:
+        """Which duals are solved, or too slow to go on."""
+        return self.solved(some, tol) | self.slow(some)
 
     def choose_active(self, some: np.ndarray, tol: float) -> None:
         """Set what the next steps of some duals aim at, and which rows they move."""
@@ -221,18 +231,15 @@ class Search:
     def resting(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Active rows at a bound that pull outwards harder than violators inwards."""
         rows, count = self.active_rows(some)
-        v = self.v[rows]
-        beta = self.beta[rows]
-        lo = self.lo[rows]
-        hi = self.hi[rows]
         first = np.cumsum(count) - count
-        top, bottom = extremes(v, beta, lo, hi, first)
+        top, bottom = self.extremes(rows, first)
         # infinite where all are on one side: their partners are to come, and none rests
         margin = 0.25 * np.maximum(np.abs(top - bottom), tol)
         high = np.maximum(top, bottom) + margin
         low = np.minimum(top, bottom) - margin
-        pulls_up = (beta >= hi) & (v > np.repeat(high, count))
-        pulls_down = (beta <= lo) & (v < np.repeat(low, count))
+        v = self.v[rows]
+        pulls_up = ~self.may_rise(rows) & (v > np.repeat(high, count))
+        pulls_down = ~self.may_fall(rows) & (v < np.repeat(low, count))
         return rows[pulls_up | pulls_down]
 
     def worst_violators(self, some: np.ndarray) -> np.ndarray:
@@ -240,16 +247,16 @@ class Search:
         rows, first = self.rows_of(some)
         length = self.length[some]
         v = self.v[rows]
-        beta = self.beta[rows]
         above = v - np.repeat(self.bottom[some], length)
         below = np.repeat(self.top[some], length) - v
-        above = np.where(beta < self.hi[rows], above, 0)
-        below = np.where(beta > self.lo[rows], below, 0)
+        above = np.where(self.may_rise(rows), above, 0)
+        below = np.where(self.may_fall(rows), below, 0)
         excess = np.maximum(above, below)
         aim = np.repeat(self.aim[some], length)
-        new = (excess > aim) & ~self.active[rows]
+        is_active = self.active[rows]
+        new = (excess > aim) & ~is_active
         # at most as many as are active; half as many where those are much of the dual
-        active = np.add.reduceat(self.active[rows], first, dtype=int)
+        active = np.add.reduceat(is_active, first, dtype=int)
         as_many = np.where(16 * active < length, active, active // 2)
         most = np.maximum(2 * START, as_many)
         count = np.add.reduceat(new, first, dtype=int)

@@ -98,8 +98,9 @@ def solve_short(
     which = which[np.argsort(-length[which], kind="stable")]
     values = _Values(X, kernel, kernels, which)
     shared = None if codes is None else _shared_stacks(values, path[0], which, codes)
-    still_open = [[] for _ in path]
-    for stack in shared or _own_stacks(values, path[0], which):
+    stacks = shared or _own_stacks(values, path[0], which)
+    still_open: list[list] = [[] for _ in path]
+    for stack in stacks:
         for k, settled in enumerate(_solve_path(stack, path, tol)):
             still_open[k].append(stack.which[~settled])
         progress(len(stack.which) * len(path))
@@ -121,14 +122,17 @@ class _Values:
     def __init__(self, X, kernel: Kernel, kernels, which: np.ndarray):
         self.X = X
         self.kernels = kernels
+        # one kernel of all counts as used more than once
         own = [kernel, kernel] if kernels is None else [kernels[t] for t in which]
         self.uses = Counter(own)
-        self.every = [prepared(X, k) if n > 1 else None for k, n in self.uses.items()]
+        self.every = []
+        for one, uses in self.uses.items():
+            self.every.append(prepared(X, one) if uses > 1 else None)
         shared = all(rows is not None for rows in self.every)
-        self.single = shared and all(k.single_is_safe(X) for k in self.uses)
+        self.single = shared and all(one.single_is_safe(X) for one in self.uses)
         self.number = np.zeros(which.max(initial=-1) + 1, int)
         if kernels is not None:
-            order = {k: place for place, k in enumerate(self.uses)}
+            order = {one: place for place, one in enumerate(self.uses)}
             self.number[which] = [order[kernels[t]] for t in which]
 
     def squares(self, part: np.ndarray, rows: np.ndarray, length: np.ndarray):
@@ -140,17 +144,21 @@ class _Values:
         width = rows.shape[1]
         K = scratch_array("K", (len(part), width, width), float)
         number = self.number[part]
+        # machines of one kernel stand side by side
         ends = np.flatnonzero(np.diff(number)) + 1
         for group in np.split(np.arange(len(part)), ends):
-            first, last = group[0], group[-1] + 1
+            first = group[0]
+            last = group[-1] + 1
             prepared_rows = self.every[number[first]]
             if prepared_rows is not None:
                 prepared_rows.squares(rows[first:last], K[first:last])
                 continue
+            # a kernel of one machine alone
             n = length[first]
             own = self.kernels[part[first]]
+            K_own = own.square(self.X, rows[first, :n])
             K[first] = 0.0
-            K[first, :n, :n] = own.square(self.X, rows[first, :n])
+            K[first, :n, :n] = K_own
         return K
 
 
@@ -174,12 +182,16 @@ class _Stack:
 def _variables(
     duals: Duals, which: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each variable of some machines: the machine's place there, its own in the
-    machine, and in `duals`."""
+    """(machine, local, flat) of each variable of some machines.
+
+    That is, its machine's place in `which`, and its own in the machine and in `duals`.
+    """
     n = np.diff(duals.ends)[which]
-    local = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    first = np.cumsum(n) - n
+    local = np.arange(n.sum()) - np.repeat(first, n)
     machine = np.repeat(np.arange(len(which)), n)
-    return machine, local, np.repeat(duals.ends[which], n) + local
+    flat = np.repeat(duals.ends[which], n) + local
+    return machine, local, flat
 
 
 def _shared_stacks(
@@ -190,8 +202,8 @@ def _shared_stacks(
     cells = int((length**2).sum())
     if not values.single or cells <= MANY_CELLS:
         return None
-    used = np.unique(duals.rows[_variables(duals, which)[2]])
-    layout = SharedLayout(used, codes)
+    _, _, flat = _variables(duals, which)
+    layout = SharedLayout(np.unique(duals.rows[flat]), codes)
     if len(which) * len(layout.rows) // layout.size > cells:
         return None  # classes of few rows: steps cost more than kernel values
     if len(values.every) * layout.cells > min(MOST_SHARED, cells):
@@ -204,13 +216,14 @@ def _stacks_over(
 ) -> Iterator[_Stack]:
     """Stacks of the machines `which`, the longest first, over one layout of rows."""
     singles = [prepared(values.X, own, np.float32) for own in values.uses]
-    shared = layout.share(values.every, singles)
-    some = max(1, STACK_ROWS // int(np.diff(duals.ends)[which[0]]))
+    blocks = layout.share(values.every, singles)
+    longest = int(np.diff(duals.ends)[which[0]])
+    some = max(1, STACK_ROWS // longest)
     for first in range(0, len(which), some):
         part = which[first : first + some]
         machine, _, flat = _variables(duals, part)
         across, local = layout.units(len(part), machine, duals.rows[flat])
-        table = KernelTable(*shared, values.number[part], across, layout.size)
+        table = KernelTable(blocks, values.number[part], across, layout.size)
         yield _Stack(part, table, (machine, local), flat)
 
 
@@ -223,7 +236,8 @@ def _own_stacks(values: _Values, duals: Duals, which: np.ndarray) -> Iterator[_S
         some = max(1, min(STACK_CELLS // width**2, STACK_ROWS // width))
         part = which[first : first + some]
         first += len(part)
-        part = part[np.argsort(values.number[part], kind="stable")]
+        by_kernel = np.argsort(values.number[part], kind="stable")
+        part = part[by_kernel]
         machine, local, flat = _variables(duals, part)
         rows = np.zeros((len(part), width), int)
         rows[machine, local] = duals.rows[flat]
@@ -266,7 +280,9 @@ def _solve_path(stack: _Stack, path: list[Duals], tol: float) -> Iterator[np.nda
             _store(stack, point, todo, duals, steps, tol)
         duals.alpha[stack.flat] = (s * beta)[stack.at]
         yield point.settled.copy()
-        full = ((s * beta >= u) & (u > 0)).sum(1)
+        # larger bounds change only machines that have a row at its bound
+        at_bound = (s * beta >= u) & (u > 0)
+        full = at_bound.sum(1)
         todo = np.flatnonzero(~point.settled | (full > 0))
         beta[full > WARM * length] = 0.0
 
@@ -277,8 +293,10 @@ def _solve(table: KernelTable, point: _Point, todo: np.ndarray) -> np.ndarray:
     live = todo
     for level in LEVELS:
         steps[live] += _descend(table, point, live, level)
-        s, p, u = point.s[live], point.p[live], point.u[live]
-        found = solve_newton(table, s, u, s * p, point.beta[live], live)
+        s = point.s[live]
+        goal = s * point.p[live]
+        beta = point.beta[live]
+        found = solve_newton(table, s, point.u[live], goal, beta, live)
         point.beta[live], point.v[live], point.settled[live], rounds = found
         steps[live] += rounds
         live = live[~point.settled[live]]
@@ -291,14 +309,22 @@ def _descend(
     table: KernelTable, point: _Point, live: np.ndarray, level: float
 ) -> np.ndarray:
     """Take steps of the machines `live`, whose beta changes; how many of each."""
-    s, p, u, b = point.s[live], point.p[live], point.u[live], point.beta[live]
+    s = point.s[live]
+    p = point.p[live]
+    u = point.u[live]
+    b = point.beta[live]
     lo = np.minimum(s * u, 0.0)
     hi = np.maximum(s * u, 0.0)
-    v = s * p - table.times(b, live) if b.any() else s * p
+    v = s * p
+    if b.any():
+        v = v - table.times(b, live)
     at = Point(split_gradient(v, b, lo, hi, table.H.dtype), b, lo, hi)
-    first = np.where(s > 0, p, 0.0).max(1) + np.where(s < 0, p, 0.0).max(1)
+    # the violation of beta = 0: the largest p of one side and of the other
+    above = np.where(s > 0, p, 0.0)
+    below = np.where(s < 0, p, 0.0)
+    of_zero = above.max(1) + below.max(1)
     limit = 50 + STEPS_A_ROW * (u > 0).sum(1)
-    steps = smo_stack(table.part(live), at, level * first, limit)
+    steps = smo_stack(table.part(live), at, level * of_zero, limit)
     point.beta[live] = b
     return steps
 
@@ -310,11 +336,14 @@ def _store(
 
     beta within rounding of a bound goes to it; `settled` falls where one is not solved.
     """
-    s, p, u = point.s[todo], point.p[todo], point.u[todo]
+    s = point.s[todo]
+    p = point.p[todo]
+    u = point.u[todo]
     alpha = snap(s * point.beta[todo], u)
-    if (s * alpha != point.beta[todo]).any():
-        point.beta[todo] = s * alpha
-        point.v[todo] = s * p - stack.table.times(s * alpha, todo)
+    beta = s * alpha
+    if (beta != point.beta[todo]).any():
+        point.beta[todo] = beta
+        point.v[todo] = s * p - stack.table.times(beta, todo)
     noise = rounding(stack.table.diagonal[todo, None], alpha)
     found = measure(s * p - point.v[todo], s, p, u, alpha, noise=noise)
     converged = is_solved(found.kkt_violation, tol, noise)

@@ -24,6 +24,7 @@ that solutions ask for, the support vectors, are computed.
 import threading
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -64,6 +65,23 @@ def scratch_array(name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
     return flat[:size].reshape(shape)
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """The values of a table: blocks of equally many rows, one after the other.
+
+    Attributes
+    ----------
+    H, K : (blocks, rows, rows), those of H, and of K in float64.
+    slot : where each row of all blocks is in K, -1 for one still to be computed.
+    fetch : fetch(rows, out) computes rows of K; None where K is whole.
+    """
+
+    H: np.ndarray
+    K: np.ndarray
+    slot: np.ndarray
+    fetch: Callable | None = None
+
+
 class KernelTable:
     """Units of kernel matrices; machine t has the units across[t] of its block.
 
@@ -71,9 +89,7 @@ class KernelTable:
 
     Attributes
     ----------
-    H, K : (units, size), those of H, and of K in float64.
-    slot : where each row of all blocks is in K, -1 for one still to be computed.
-    fetch : fetch(rows, out) computes rows of K; None where K is whole.
+    H, K, slot, fetch : as in Blocks, but H and K as units, (units, size).
     length, units : rows of a block, and units of one of its rows.
     across : (machines, units), where each machine's units are in a row of its block.
     place : (machines, rows), each machine's rows, counted in its block.
@@ -81,19 +97,19 @@ class KernelTable:
     row : the same, as the number of the row's first unit in H.
     """
 
-    def __init__(self, H, K, slot, fetch: Callable | None, block, across, size: int):
+    def __init__(self, blocks: Blocks, block, across, size: int):
         n = len(across)
-        self.length = K.shape[1]
+        self.length = blocks.K.shape[1]
         self.units = self.length // size
-        self.slot = slot
-        self.fetch = fetch
+        self.slot = blocks.slot
+        self.fetch = blocks.fetch
         self.across = across
         within = across[:, :, None] * size + np.arange(size)  # (machines, units, size)
         self.place = within.reshape(n, -1)
         self.at = block[:, None] * self.length + self.place
         self.row = self.at * self.units
-        self.H = H.reshape(-1, size)
-        self.K = K.reshape(-1, size)
+        self.H = blocks.H.reshape(-1, size)
+        self.K = blocks.K.reshape(-1, size)
 
     @property
     def diagonal(self) -> np.ndarray:
@@ -200,7 +216,8 @@ def own_matrices(H: np.ndarray, K: np.ndarray | None = None) -> KernelTable:
     n, w = H.shape[:2]
     one_unit = np.zeros((n, 1), int)
     K = H if K is None else K
-    return KernelTable(H, K, np.arange(n * w), None, np.arange(n), one_unit, w)
+    blocks = Blocks(H, K, slot=np.arange(n * w))
+    return KernelTable(blocks, np.arange(n), one_unit, w)
 
 
 def half_distances(K: np.ndarray, single: bool) -> np.ndarray:
@@ -240,8 +257,8 @@ class SharedLayout:
         self.rows[self.place[used]] = used
         self.cells = len(self.rows) ** 2
 
-    def share(self, every: list[Rows], single: list[Rows]) -> tuple:
-        """Values (H, K, slot, fetch) of a table, one block a kernel.
+    def share(self, every: list[Rows], single: list[Rows]) -> Blocks:
+        """The values of a table, one block a kernel.
 
         The kernels' rows are prepared in float64 (`every`) and in float32 (`single`).
         """
@@ -265,7 +282,7 @@ class SharedLayout:
             np.subtract(1.0, part, out=part)
             np.abs(part, out=part)
             part += SLIGHT
-        return H, K, slot, fetch
+        return Blocks(H, K, slot, fetch)
 
     def units(
         self, n: int, machine: np.ndarray, rows: np.ndarray
