@@ -93,6 +93,7 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
     worst = limits.tol
     while True:
         part = Working(_square(block, work), F[work], A[work], task.part(work))
+        # a working set that will grow need not be solved to the last digit
         aim = limits.tol if len(work) == n else max(limits.tol, 0.1 * worst)
         rounds += part.solve(aim, limit - rounds)
         A[work] = part.A
@@ -104,14 +105,21 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
         dual = certified(F, A, task, rounds, limits.tol, largest)
         if dual.converged or rounds >= limit:
             return dual
-        new = np.setdiff1d(np.flatnonzero(v > 0.5 * limits.tol), work, True)
-        new = new[np.argsort(-v[new], kind="stable")[: max(len(work), limits.start)]]
+        violators = np.flatnonzero(v > 0.5 * limits.tol)
+        new = np.setdiff1d(violators, work, assume_unique=True)
+        new = _largest(v, new, max(len(work), limits.start))
         if len(work) + len(new) > most:
             # no room for all: rows without variables and violation leave first
-            useful = A.any(axis=1) + v
             new = new[: max(most // 2, most - len(work))]
-            work = work[np.argsort(-useful[work], kind="stable")[: most - len(new)]]
+            useful = A.any(axis=1) + v
+            work = _largest(useful, work, most - len(new))
         work = np.union1d(work, new)
+
+
+def _largest(value: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many of the rows, those of largest value first."""
+    order = np.argsort(-value[rows], kind="stable")
+    return rows[order[:most]]
 
 
 def _spread(codes: np.ndarray, most: int) -> np.ndarray:
@@ -143,9 +151,10 @@ def solve_interior(K: np.ndarray, task: Task, tol: float = 1e-3) -> DirectDual:
     K = np.asarray(K, float)
     rows = np.flatnonzero(task.C > 0)
     diagonal = np.diagonal(K)[rows]
-    least = len(rows) * EPS * float(np.abs(diagonal).max())
+    size = np.abs(diagonal)
+    least = len(rows) * EPS * float(size.max())
     Z = cholesky(diagonal, lambda some: K[np.ix_(rows, rows[some])], least)
-    natural = task.loss.margin / (np.abs(diagonal).mean() or 1.0)
+    natural = task.loss.margin / (size.mean() or 1.0)
     largest = float(np.abs(K).max())
     # interior points want a solution of order one, and its order is not known before
     found = []
@@ -166,7 +175,8 @@ def solve_interior(K: np.ndarray, task: Task, tol: float = 1e-3) -> DirectDual:
 
 def _scales(natural: float, most: float) -> list[float]:
     """Scales of c to try: that of separable classes, that of bounds, and between."""
-    return sorted({min(natural, most), np.sqrt(natural * most), most})
+    between = np.sqrt(natural * most)
+    return sorted({min(natural, most), between, most})
 
 
 def _interior(Z: np.ndarray, task: Task, scale: float) -> tuple[np.ndarray, int]:
@@ -174,12 +184,13 @@ def _interior(Z: np.ndarray, task: Task, scale: float) -> tuple[np.ndarray, int]
     loss = task.loss
     own = np.arange(task.n_classes)[:, None] == task.codes
     program = Program(
-        Z * np.sqrt(scale / loss.margin),
-        np.where(own, 1.0, -1.0),
-        np.where(own == loss.shared, task.C / scale, np.inf),
+        Z=Z * np.sqrt(scale / loss.margin),
+        sign=np.where(own, 1.0, -1.0),
+        upper=np.where(own == loss.shared, task.C / scale, np.inf),
     )
     point = interior_points(program)
     a = np.where(own | point.at_zero, 0.0, np.abs(scale * point.c))
+    # what is guessed to be at its bound, or beyond it, is put there
     if loss.shared:
         total = a.sum(axis=0)
         at_bound = (point.at_bound & own).any(axis=0)
@@ -229,7 +240,8 @@ def _square(block: Callable, rows: np.ndarray) -> np.ndarray:
     n = len(rows)
     K = np.empty((n, n), np.float64 if n <= DOUBLE_ROWS else np.float32)
     for k in range(0, n, DIRECT_STRIP):
-        K[k : k + DIRECT_STRIP] = block(rows[k : k + DIRECT_STRIP], rows)
+        strip = slice(k, k + DIRECT_STRIP)
+        K[strip] = block(rows[strip], rows)
     return K
 
 
@@ -239,8 +251,11 @@ def _products(block: Callable, c: np.ndarray) -> tuple[np.ndarray, float]:
     largest = 0.0
     every = np.arange(len(c))
     support = np.flatnonzero(c.any(axis=1))
-    for k in range(0, len(c) if len(support) else 0, DIRECT_STRIP):
-        strip = block(every[k : k + DIRECT_STRIP], support)
-        F[k : k + DIRECT_STRIP] = strip @ c[support]
-        largest = max(largest, float(strip.max()), -float(strip.min()))
+    if not len(support):
+        return F, largest
+    for k in range(0, len(c), DIRECT_STRIP):
+        strip = every[k : k + DIRECT_STRIP]
+        K = block(strip, support)
+        F[strip] = K @ c[support]
+        largest = max(largest, float(K.max()), -float(K.min()))
     return F, largest

@@ -187,13 +187,14 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
     """
     # where each active row stands in the stack: (its dual, its place there)
     dual = np.repeat(np.arange(len(group)), count)
-    at = dual, ranges(0 * count, count)
+    at = dual, ranges(np.zeros_like(count), count)
     width = -(-count.max() // 16) * 16  # filled up to a multiple of 16
     shape = len(group), width
     table = own_matrices(values.half_distances(group, rows, at, shape))
     point = search.point(rows, at, shape, values.dtype)
     left = search.allowed[group] - search.steps[group]
-    free = ((point.beta > point.lo) & (point.beta < point.hi)).sum(1)
+    inside = (point.beta > point.lo) & (point.beta < point.hi)
+    free = inside.sum(1)
     patience = SLOW + np.maximum(count, free**3 // SYSTEM)
     most = np.minimum(left, patience)
     taken = smo_stack(table, point, search.aim[group], most)
@@ -220,7 +221,8 @@ def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
     both = np.concatenate([rows, held])
     K = kernel.square(search.X, duals.rows[both])
     # support vectors that are not active stay as they are: their share goes into goal
-    goal = search.goal[rows] - K[:n, n:] @ search.beta[held]
+    of_held = K[:n, n:] @ search.beta[held]
+    goal = search.goal[rows] - of_held
     # (1, rows): a stack of one, as all that goes in
     table = own_matrices(np.ascontiguousarray(K[None, :n, :n]))
     s = duals.s[None, rows]

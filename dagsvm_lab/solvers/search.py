@@ -75,7 +75,8 @@ class Search:
     ----------
     first, length : (duals,) each dual's first row, and how many it has.
     owner, goal, lo, hi : (rows,) dual of every row, s p, and the box of beta = s alpha.
-    beta, v, active : (rows,) see the top; v is right where it was judged or stepped on.
+    beta, v, active : (rows,) beta, v = s p - K beta, and which rows steps move; v is
+        right where it was judged or stepped on.
     top, bottom : (duals,) when last judged, the largest v that may rise, and the least
         that may fall; violation, objective : then as well.
     largest, noise : (duals,) the largest |K_ii|, and what rounding left of a violation
@@ -105,7 +106,7 @@ class Search:
         self.active = self.spread(self.hi > 0) | self.spread(self.lo < 0)
         self.top, self.bottom, self.violation, self.objective = np.zeros((4, n))
         self.noise, self.largest = np.zeros((2, n))
-        self.judge(np.arange(n), 0.0)
+        self.judge(np.arange(n), 0.0)  # K beta, as all starts from zero
         self.aim = 0.25 * self.violation
         self.steps = np.zeros(n, int)
         self.limit = np.maximum(10_000_000, 100 * self.length)
@@ -122,9 +123,10 @@ class Search:
         count = np.bincount(self.owner[rows], minlength=len(self.first))
         chosen = np.zeros(len(side), bool)
         for end, n in zip(np.cumsum(count), count, strict=True):
+            own = rows[end - n : end]
             wanted = max(START, n // START_SHARE)
             some = np.linspace(0, n - 1, min(wanted, n)).astype(int)
-            chosen[rows[end - n + some]] = True
+            chosen[own[some]] = True
         return chosen
 
     def rows_of(self, some: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray]:
@@ -275,9 +277,9 @@ class Search:
         """
         middle = np.repeat(0.5 * (self.top + self.bottom), self.length)
         weight = np.add.reduceat(np.abs(self.beta), self.first)
-        margin = np.repeat(np.maximum(0.01, 1e-6 * weight), self.length)
+        margin = np.maximum(0.01, 1e-6 * weight)
         slack = self.duals.s * (self.v - middle)
-        return (self.beta != 0) | (slack > -margin)
+        return (self.beta != 0) | (slack > -np.repeat(margin, self.length))
 
     def aim_anew(self, some: np.ndarray) -> None:
         """Aim at what float64 has left of the violations; gains count from here."""

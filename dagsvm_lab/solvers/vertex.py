@@ -117,8 +117,9 @@ class ActiveSet:
     def _start(self, beta: np.ndarray) -> np.ndarray:
         """beta in its box and at its sum, with values near a bound at it."""
         width = np.minimum(self.hi - self.lo, np.abs(beta).max())
-        beta = np.where(beta - self.lo <= NEAR * width, self.lo, beta)
-        beta = np.where(self.hi - beta <= NEAR * width, self.hi, beta)
+        near = NEAR * width
+        beta = np.where(beta - self.lo <= near, self.lo, beta)
+        beta = np.where(self.hi - beta <= near, self.hi, beta)
         return balanced(beta, self.lo, self.hi, self.total)
 
     def _objective(self) -> tuple[float, float]:
@@ -205,27 +206,33 @@ class ActiveSet:
         beta = self.beta[rows] + length * step
         self.beta[rows] = np.clip(beta, self.lo[rows], self.hi[rows])
         met = rows[k]  # is at its bound exactly, not up to rounding
-        self.beta[met] = self.hi[met] if step[k] > 0 else self.lo[met]
+        bound = self.hi if step[k] > 0 else self.lo
+        self.beta[met] = bound[met]
 
     def _crossover(self, rows: np.ndarray) -> np.ndarray:
-        """Bring `rows` inside their box to bounds until the lines of the rest, given
-        back, are independent; rows far from their bounds are rather left inside."""
+        """Bring some of `rows`, which are inside their box, to bounds.
+
+        The others, whose lines are independent, are given back; they are rather those
+        far from their bounds.
+        """
         if not len(rows):
             return rows
         near = np.minimum(self.beta - self.lo, self.hi - self.beta)[rows]
         weight = np.maximum(np.sqrt(near / near.max()), 1e-4)
-        A = np.column_stack([self.Z[rows] / size_of(self.Z), np.ones(len(rows))])
+        z = self.Z[rows] / size_of(self.Z)
+        A = np.column_stack([z, np.ones(len(rows))])  # (rows, rank + 1)
         # pivots are taken by size: a row weighs more the farther it is from its bounds
-        weighted = A * weight[:, None]  # (rows, rank + 1)
+        weighted = A * weight[:, None]
         R, order = linalg.qr(weighted.T, mode="r", pivoting=True)
         size = np.abs(np.diagonal(R))
         rank = int(np.count_nonzero(size > 0.1 * DEPENDENT * size[0]))
         rows = rows[order]
+        weight = weight[order]
         basis = rows[:rank].copy()
         # (rank, others): the weights with which the basis makes up each other line
         weights = triangular(R[:rank, :rank], R[:rank, rank:])
-        weights *= weight[order[:rank], None]
-        weights /= weight[order[rank:]]
+        weights *= weight[:rank, None]
+        weights /= weight[rank:]
         for j, row in enumerate(rows[rank:].tolist()):
             k = self._bring_to_bound(row, basis, weights[:, j])
             if k < rank:  # the row takes the place of the k-th of the basis
@@ -237,14 +244,17 @@ class ActiveSet:
         return basis
 
     def _bring_to_bound(self, row: int, basis: np.ndarray, weights: np.ndarray) -> int:
-        """Move a row against the basis, uphill in g'b, until one of them is at a bound;
-        its place in the basis, whose length stands for the row itself."""
+        """Move a row against the basis, uphill in g'b, until one of them is at a bound.
+
+        Returns its place in the basis, whose length stands for the row itself.
+        """
         gain = self.g[row] - weights @ self.g[basis]
+        rises = gain > 0
         if abs(gain) <= NEAR * np.abs(self.g).max():  # rounding: the nearer bound
             to_hi = self.hi[row] - self.beta[row]
             to_lo = self.beta[row] - self.lo[row]
-            gain = to_hi < to_lo
-        way = 1.0 if gain > 0 else -1.0
+            rises = to_hi < to_lo
+        way = 1.0 if rises else -1.0
         both = np.append(basis, row)
         uphill = np.append(-way * weights, way)
         for step in (uphill, -uphill):
