@@ -93,7 +93,7 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
     worst = limits.tol
     while True:
         part = Working(_square(block, work), F[work], A[work], task.part(work))
-        # a working set that will grow need not be solved to the last digit
+        # a working set that will grow is solved to a share of what was violated
         aim = limits.tol if len(work) == n else max(limits.tol, 0.1 * worst)
         rounds += part.solve(aim, limit - rounds)
         A[work] = part.A

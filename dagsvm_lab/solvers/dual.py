@@ -133,10 +133,10 @@ def problem(
             "y must be a vector of finite labels: +-1, or soft labels in [-1, 1]"
         )
     soft = np.abs(y)
+    if linear is None:
+        linear = soft
     try:
-        p = np.array(
-            np.broadcast_to(soft if linear is None else linear, y.shape), float
-        )
+        p = np.array(np.broadcast_to(linear, y.shape), float)
         bound = np.asarray(C if upper is None else upper, float)
     except (OverflowError, TypeError, ValueError):
         raise ValueError(
@@ -150,7 +150,8 @@ def problem(
     if not (np.isfinite(p).all() and (u >= 0).all()):
         raise ValueError("linear must be finite, and C and upper must not be negative")
     s = np.where(y < 0, -1.0, 1.0)
-    return s, p, np.where(np.isinf(u), u, np.minimum(u, LARGEST_BOUND))
+    capped = np.where(np.isinf(u), u, np.minimum(u, LARGEST_BOUND))
+    return s, p, capped
 
 
 def check_tol(tol) -> None:
@@ -220,12 +221,16 @@ def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
         bias = _bias(v, below & above, np.array([top, bottom]))
     bias = np.asarray(bias, float)
     noise = np.asarray(noise, float)
-    dual = 0.5 * (s * alpha * f).sum(-1) - (p * alpha).sum(-1)
+    quadratic = 0.5 * (s * alpha * f).sum(-1)
+    dual = quadratic - (p * alpha).sum(-1)
     # primal + dual, term by term so that nothing cancels: (u - a) xi + a max(0, -slack)
     slack = s * (v - bias[..., None])
-    slack[np.abs(slack) <= np.minimum(noise[..., None], 1e-6 * np.abs(p))] = 0.0
-    room = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros_like(slack))
-    gap = room.sum(-1) - (alpha * np.minimum(slack, 0.0)).sum(-1)
+    none = np.minimum(noise[..., None], 1e-6 * np.abs(p))
+    slack[np.abs(slack) <= none] = 0.0
+    # u may be infinite, and 0 times it is no number
+    short = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros_like(slack))
+    beyond = alpha * np.minimum(slack, 0.0)
+    gap = short.sum(-1) - beyond.sum(-1)
     numbers = [np.asarray(x) for x in (dual, gap - dual, gap, violation, bias)]
     return Certificate(*(x if x.ndim else float(x) for x in numbers))
 
@@ -246,7 +251,8 @@ def _bias(v: np.ndarray, free: np.ndarray, ends: np.ndarray) -> np.ndarray:
     count = free.sum(-1)
     mean = v.sum(-1, where=free) / np.maximum(count, 1)
     exist = np.isfinite(ends)
-    middle = np.where(exist, ends, 0.0).sum(0) / np.maximum(exist.sum(0), 1)
+    in_all = np.where(exist, ends, 0.0).sum(0)
+    middle = in_all / np.maximum(exist.sum(0), 1)
     return np.where(count > 0, mean, middle)
 
 

@@ -153,7 +153,9 @@ def _newton_step(
     ahead = towards(-x * z, -room * w)
     mu = point.mu()
     reached = point.moved(ahead, _length(point, ahead, 1.0)).mu()
-    centre = (reached / mu) ** 3 * mu
+    sigma = (reached / mu) ** 3
+    centre = sigma * mu
+    # the corrector: what the predictor's products would add is taken off
     of_zero = centre - x * z - ahead.x * ahead.z
     of_bound = np.where(bounded, centre - room * w - ahead.room * ahead.w, 0.0)
     step = towards(of_zero, of_bound)

@@ -58,8 +58,11 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
         return build(K, s, p, u, beta, 0, tol)
     gram = centred(K[np.ix_(live, live)])
     convex, gram = positive_part(gram, single)
+    # in units of the largest |p|
     size = float(np.abs(p).max()) or 1.0
-    beta[live], steps = _interior_points(gram, s[live], p[live] / size, u[live] / size)
+    linear_live = p[live] / size
+    upper_live = u[live] / size
+    beta[live], steps = _interior_points(gram, s[live], linear_live, upper_live)
     start = size * beta
     beta = solve_hard(K.diagonal(), lambda rows: K[:, rows], s, p, u, start, near=0.0)
     dual = build(K, s, p, u, s * beta, steps, tol * size)
@@ -85,9 +88,10 @@ def centred(K) -> np.ndarray:
 
 def positive_part(K: np.ndarray, single: bool) -> tuple[bool, np.ndarray]:
     """(whether K is positive semidefinite up to its precision, its positive part)."""
-    values, vectors = np.linalg.eigh(K)
+    values, vectors = np.linalg.eigh(K)  # the least value first
     share = 1e-5 if single else 1e-10
-    convex = bool(values[0] >= -share * (np.trace(K) + np.finfo(float).tiny))
+    size = np.trace(K) + np.finfo(float).tiny
+    convex = bool(values[0] >= -share * size)
     return convex, (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
@@ -106,20 +110,23 @@ def _interior_points(gram, s, p, u) -> tuple[np.ndarray, int]:
 
     n = len(s)
     mean = float(gram.diagonal().mean())
-    scale = min(float(u.max()), 1.0 / mean if mean > 0 else np.inf)
+    separable = 1.0 / mean if mean > 0 else np.inf
+    scale = min(float(u.max()), separable)
     scale = scale if np.isfinite(scale) else 1.0
-    capped = np.flatnonzero(np.isfinite(u))
     P = dense(scale * gram * np.outer(s, s))
+    # G x <= h: -x <= 0, and x scale / u <= 1 where there is a bound
+    capped = np.flatnonzero(np.isfinite(u))
     floors = spdiag([-1.0] * n)
     caps = sparse(dense(np.eye(n)[capped] * (scale / u)))
     G = sparse([floors, caps])
     h = dense(np.concatenate([np.zeros(n), np.ones(len(capped))]))
+    # A x = b: s'x = 0
+    A = dense(s[None])
+    b = dense(0.0)
     options = {"show_progress": False, "maxiters": 100}
     options |= {"abstol": 1e-12, "reltol": 1e-12, "feastol": 1e-12}
     try:
-        out = solvers.qp(
-            P, dense(-p), G, h, dense(s[None]), dense(0.0), options=options
-        )
+        out = solvers.qp(P, dense(-p), G, h, A, b, options=options)
     except (ValueError, ArithmeticError):  # it has no solution, or none in float64
         return np.zeros(n), 0
     lo = np.minimum(s * u, 0.0)

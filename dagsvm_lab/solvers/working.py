@@ -83,14 +83,17 @@ class Task:
     def violation(self, F: np.ndarray, A: np.ndarray) -> np.ndarray:
         """Violation (rows,) of every row, >= 0; A holds a, 0 in each own class."""
         r = self.shortfall(F)
+        may_shrink = A > 0
         if not self.loss.shared:
-            grows = np.where(A < self.C[:, None], r, 0.0).max(axis=1)
-            shrinks = np.where(A > 0, r, 0.0).min(axis=1)
+            may_grow = A < self.C[:, None]
+            grows = np.where(may_grow, r, 0.0).max(axis=1)
+            shrinks = np.where(may_shrink, r, 0.0).min(axis=1)
             return np.maximum(grows, -shrinks)
+        # the own class stands for the slack
         slack = self.C - A.sum(axis=1)
-        shrinkable = A > 0
-        shrinkable[self.own] = slack > NEAR_CAP * self.C
-        worst = r.max(axis=1) - np.where(shrinkable, r, np.inf).min(axis=1)
+        may_shrink[self.own] = slack > NEAR_CAP * self.C
+        shrinks = np.where(may_shrink, r, np.inf).min(axis=1)
+        worst = r.max(axis=1) - shrinks
         return np.where(self.C > 0, np.maximum(worst, 0.0), 0.0)
 
     def coefficients(self, A: np.ndarray) -> np.ndarray:
@@ -188,7 +191,8 @@ class Working:
         mine = self.task.codes[i] == m
         margin = self.task.loss.margin
         # d changes the free c_im; c = -a in all classes but the own
-        d, flat = system.solve(margin * mine - self.F[i, m], self.scale)
+        right = margin * mine - self.F[i, m]
+        d, flat = system.solve(right, self.scale)
         change = np.zeros_like(self.A)
         change[i[~mine], m[~mine]] = -d[~mine]
         first, last = self._reach(change)
@@ -197,9 +201,11 @@ class Working:
             new = self.A + t * change
             self.task.clip(new)
             D = self.task.coefficients(new - self.A)
+            # what D adds to the dual
+            slope = np.sum(self.F * D) - margin * D[self.task.own].sum()
             moved = D[i, m]
-            gain = np.sum(self.F * D) - margin * D[self.task.own].sum()
-            if gain + 0.5 * (moved @ system.times(moved)) < 0:
+            curvature = moved @ system.times(moved)
+            if slope + 0.5 * curvature < 0:
                 self.A = new
                 self._move(np.arange(len(new)), D)
                 return
@@ -244,7 +250,7 @@ class _FreeSystem:
     def __init__(self, K: np.ndarray, i: np.ndarray, m: np.ndarray, free: np.ndarray):
         # i, m are sorted by class: each class has a span of the free variables
         ends = np.searchsorted(m, np.arange(free.shape[1] + 1))
-        self.spans = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.spans = list(map(slice, ends[:-1], ends[1:]))
         self.blocks = [K[np.ix_(i[span], i[span])] for span in self.spans]
         self.dtype = K.dtype
         self.i = i
@@ -259,7 +265,8 @@ class _FreeSystem:
 
     def project(self, d: np.ndarray) -> np.ndarray:
         """d without its mean in every row."""
-        return d - np.bincount(self.i, d, self.rows)[self.i] * self.weight
+        total = np.bincount(self.i, d, self.rows)
+        return d - total[self.i] * self.weight
 
     def solve(self, right: np.ndarray, scale: float) -> tuple[np.ndarray, bool]:
         """(d, whether it is flat) by conjugate gradients from 0.
@@ -277,8 +284,9 @@ class _FreeSystem:
             curvature = p @ Kp
             if curvature <= FLAT * (p @ p) * scale:
                 return (p, True) if step == 0 else (d, False)
-            d += square / curvature * p
-            r = r - square / curvature * Kp
+            length = square / curvature
+            d += length * p
+            r = r - length * Kp
             if np.abs(r).max() <= goal:
                 break
             before = square
