@@ -73,7 +73,7 @@ def judge_in_double(search: Search, values: KernelValues) -> None:
     """
     some = np.flatnonzero(np.isfinite(search.violation))
     near = search.near()
-    f = search.goal - search.v  # K beta of float32, where no row is near
+    f = search.goal - search.v  # as float32 has it, which stays at rows not near
     for k in some:
         rows = search.first[k] + np.flatnonzero(near[search.of(k)])
         ids = values.ids[rows]

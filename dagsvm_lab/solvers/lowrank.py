@@ -45,6 +45,7 @@ def centred_factor(
     least = len(diagonal) * EPS * float(np.abs(diagonal).max())
 
     def differences(rows: np.ndarray) -> np.ndarray:
+        """Columns of the kernel matrix of phi(x_i) - phi(origin)."""
         return columns(rows) - to_origin[:, None] - from_origin[rows]
 
     # |phi(x_i) - phi(origin)|^2: the diagonal of `differences`

@@ -59,7 +59,7 @@ def balanced(
     amiss = float(beta.sum()) - total
     room = beta - lo if amiss > 0 else hi - beta
     inside = (beta > lo) & (beta < hi)
-    # a bound may be huge: no row takes more than the size of beta
+    # bounds may be huge: no row's room counts for more than the size of beta
     room = np.where(inside, np.minimum(room, np.abs(beta).sum()), 0.0)
     share = 0.0
     if room.any():
