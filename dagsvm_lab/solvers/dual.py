@@ -123,6 +123,23 @@ class Duals:
             getattr(self, name)[t] = getattr(certificate, name)
 
 
+def starts(length: np.ndarray) -> np.ndarray:
+    """Where pieces of these lengths begin, which are end to end."""
+    return np.cumsum(length) - length
+
+
+def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """first[0], first[0] + 1, ... (length[0] of them), first[1], ... end to end."""
+    shift = first - starts(length)
+    return np.arange(length.sum()) + np.repeat(shift, length)
+
+
+def box(s: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(lo, hi) of beta = s alpha, where 0 <= alpha <= u."""
+    bound = s * u
+    return np.minimum(bound, 0.0), np.maximum(bound, 0.0)
+
+
 def problem(
     y, C=1.0, linear=None, upper=None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

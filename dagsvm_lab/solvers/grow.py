@@ -33,10 +33,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from .columns import arrays
+from .dual import ranges, starts
 from .hard import solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
-from .search import ANY_RANK, Search, ranges
+from .search import ANY_RANK, Search
 from .steps import smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
@@ -123,20 +124,19 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
 def step(search: Search, values: KernelValues, some: np.ndarray) -> None:
     """Step the active rows of some duals until they violate by no more than `aim`."""
     rows, count = search.active_rows(some)
-    ends = np.cumsum(count)
-    starts = ends - count
+    first = starts(count)
     room = search.settings.cache_size * 2**18  # a quarter of the MB, in bytes
     alone = np.zeros(len(some), bool)
     if values.shared:  # many active rows step on the kernel rows that are kept, if any
         for k in np.flatnonzero(count > search.settings.alone):
-            own = rows[starts[k] : ends[k]]
+            own = rows[first[k] : first[k] + count[k]]
             alone[k] = values.columns[some[k]].learn(values.ids[own])
     for k in np.flatnonzero(alone):
-        own = rows[starts[k] : ends[k]]
+        own = rows[first[k] : first[k] + count[k]]
         step_alone(search, values, some[k], own, room / alone.sum())
     together = np.flatnonzero(~alone)
     for group in groups(together, count, room / values.dtype.itemsize):
-        own = rows[ranges(starts[group], count[group])]
+        own = rows[ranges(first[group], count[group])]
         step_stack(search, values, some[group], own, count[group])
 
 
@@ -200,10 +200,10 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
     taken = smo_stack(table, point, search.aim[group], most)
     search.store(rows, point, at)
     search.steps[group] += taken
-    ends = np.cumsum(count)
+    first = starts(count)
     for k in np.flatnonzero((taken >= most) & (taken < left)):
         t = group[k]
-        own = rows[ends[k] - count[k] : ends[k]]
+        own = rows[first[k] : first[k] + count[k]]
         if not step_newton(search, t, own):
             one = point.of(k)
             rest = left[k] - taken[k]

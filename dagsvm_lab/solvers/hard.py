@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .dual import Certificate, is_solved, measure, rounding, snap
+from .dual import Certificate, box, is_solved, measure, rounding, snap
 from .lowrank import centred_factor
 from .vertex import NEAR, ActiveSet
 
@@ -78,8 +78,7 @@ def solve_hard(
         return _Judged(s * alpha, f, noise, found, solved)
 
     points = [judged(beta)]
-    bound = (s * u)[live]
-    active = ActiveSet(Z, np.minimum(bound, 0.0), np.maximum(bound, 0.0))
+    active = ActiveSet(Z, *box(s[live], u[live]))
     for _ in range(CORRECTIONS):
         last = points[-1].beta[live]
         # what K - Z Z' makes of the last point goes into g

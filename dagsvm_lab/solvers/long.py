@@ -35,9 +35,9 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from ..kernels import Kernel
 from ..rows import Rows, prepared
 from ..threads import one_thread
-from .dual import Dual, Duals, build, check_tol, matrix, problem, warn
+from .dual import Dual, Duals, build, check_tol, matrix, problem, ranges, warn
 from .grow import judge_in_double, run
-from .search import Search, Settings, ranges
+from .search import Search, Settings
 from .values import KernelValues
 
 CHUNK = 96
@@ -192,7 +192,10 @@ def subset(duals: Duals, which: np.ndarray) -> Duals:
     length = np.diff(duals.ends)[which]
     rows = ranges(duals.ends[which], length)
     ends = np.concatenate([[0], np.cumsum(length)])
-    return Duals(ends, duals.rows[rows], duals.s[rows], duals.p[rows], duals.u[rows])
+    s = duals.s[rows]
+    p = duals.p[rows]
+    u = duals.u[rows]
+    return Duals(ends, duals.rows[rows], s, p, u)
 
 
 def precisions(X, kernels: list[Kernel]) -> list[type]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .dual import Dual, build, check_tol, matrix, problem, warn
+from .dual import Dual, box, build, check_tol, matrix, problem, warn
 from .hard import solve_hard
 from .vertex import balanced
 
@@ -129,7 +129,6 @@ def _interior_points(gram, s, p, u) -> tuple[np.ndarray, int]:
         out = solvers.qp(P, dense(-p), G, h, A, b, options=options)
     except (ValueError, ArithmeticError):  # it has no solution, or none in float64
         return np.zeros(n), 0
-    lo = np.minimum(s * u, 0.0)
-    hi = np.maximum(s * u, 0.0)
+    lo, hi = box(s, u)
     beta = scale * s * np.array(out["x"]).ravel()
     return balanced(beta, lo, hi, 0.0), out["iterations"]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Kernel
-from .dual import EPS, Duals, is_solved, measure, snap
+from .dual import EPS, Duals, box, is_solved, measure, ranges, snap, starts
 from .hard import hard_after
 from .lowrank import KeptFactor
 from .steps import Point, merge_gradient, split_gradient
@@ -53,12 +53,6 @@ class Settings:
     n_jobs: int | None = None
     progress: Callable = int
     alone: int = ALONE
-
-
-def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """first[0], first[0] + 1, ... (length[0] of them), first[1], ... end to end."""
-    shift = first - (np.cumsum(length) - length)
-    return np.arange(length.sum()) + np.repeat(shift, length)
 
 
 def numbers(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
@@ -97,10 +91,8 @@ class Search:
         self.length = np.diff(duals.ends)
         n = len(self.length)
         self.owner = np.repeat(np.arange(n), self.length)
-        bound = duals.s * duals.u
         self.goal = duals.s * duals.p
-        self.lo = np.minimum(bound, 0.0)
-        self.hi = np.maximum(bound, 0.0)
+        self.lo, self.hi = box(duals.s, duals.u)
         self.beta = np.zeros(len(self.owner))
         self.v = self.goal.copy()
         self.active = self.spread(self.hi > 0) | self.spread(self.lo < 0)
@@ -134,8 +126,7 @@ class Search:
         if len(some) == len(self.first):  # all, which costs no copies
             return slice(None), self.first
         length = self.length[some]
-        rows = ranges(self.first[some], length)
-        return rows, np.cumsum(length) - length
+        return ranges(self.first[some], length), starts(length)
 
     def may_rise(self, rows) -> np.ndarray:
         """Whether the beta of rows may: it is below the top of its box."""
@@ -233,8 +224,7 @@ class Search:
     def resting(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Active rows at a bound that pull outwards harder than violators inwards."""
         rows, count = self.active_rows(some)
-        first = np.cumsum(count) - count
-        top, bottom = self.extremes(rows, first)
+        top, bottom = self.extremes(rows, starts(count))
         # infinite where all are on one side: their partners are to come, and none rests
         margin = 0.25 * np.maximum(np.abs(top - bottom), tol)
         high = np.maximum(top, bottom) + margin

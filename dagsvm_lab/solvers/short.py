@@ -46,7 +46,7 @@ import numpy as np
 
 from ..kernels import Kernel
 from ..rows import prepared
-from .dual import Duals, is_solved, measure, rounding, snap
+from .dual import Duals, box, is_solved, measure, ranges, rounding, snap
 from .newton import solve_newton
 from .steps import Point, smo_stack, split_gradient
 from .table import (
@@ -187,10 +187,9 @@ def _variables(
     That is, its machine's place in `which`, and its own in the machine and in `duals`.
     """
     n = np.diff(duals.ends)[which]
-    first = np.cumsum(n) - n
-    local = np.arange(n.sum()) - np.repeat(first, n)
     machine = np.repeat(np.arange(len(which)), n)
-    flat = np.repeat(duals.ends[which], n) + local
+    local = ranges(np.zeros_like(n), n)
+    flat = ranges(duals.ends[which], n)
     return machine, local, flat
 
 
@@ -313,8 +312,7 @@ def _descend(
     p = point.p[live]
     u = point.u[live]
     b = point.beta[live]
-    lo = np.minimum(s * u, 0.0)
-    hi = np.maximum(s * u, 0.0)
+    lo, hi = box(s, u)
     v = s * p
     if b.any():
         v = v - table.times(b, live)

@@ -30,6 +30,7 @@ from typing import Self
 import numpy as np
 
 from ..rows import Rows
+from .dual import starts
 from .steps import SLIGHT
 
 UNIT_ROWS = 64
@@ -249,8 +250,7 @@ class SharedLayout:
         self.size = -(-n.max() // most_units)
         units = -(-n // self.size)
         room = units * self.size
-        first = np.cumsum(room) - room
-        gaps = first - (np.cumsum(n) - n)  # empty places before each class
+        gaps = starts(room) - starts(n)  # empty places before each class
         self.place = np.full(len(codes), -1)
         self.place[used] = np.arange(len(used)) + np.repeat(gaps, n)
         self.rows = np.full(room.sum(), used[0])

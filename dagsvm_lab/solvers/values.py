@@ -11,7 +11,8 @@ import numpy as np
 
 from ..rows import TILE_SIDE, Rows, prepared
 from .columns import KernelColumns
-from .search import Search, ranges
+from .dual import ranges
+from .search import Search
 from .steps import SLIGHT
 
 
