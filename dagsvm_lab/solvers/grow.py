@@ -127,7 +127,7 @@ def step(search: Search, values: KernelValues, some: np.ndarray) -> None:
     first = starts(count)
     room = search.settings.cache_size * 2**18  # a quarter of the MB, in bytes
     alone = np.zeros(len(some), bool)
-    if values.shared:  # many active rows step on the kernel rows that are kept, if any
+    if values.shared:  # many active rows step alone, where their kernel rows are kept
         for k in np.flatnonzero(count > search.settings.alone):
             own = rows[first[k] : first[k] + count[k]]
             alone[k] = values.columns[some[k]].learn(values.ids[own])
@@ -145,13 +145,17 @@ def groups(which: np.ndarray, count: np.ndarray, most: float) -> Iterator[np.nda
 
     The stacked kernels of several have at most `most` values.
     """
-    order = which[np.argsort(count[which], kind="stable")]
+    by_count = np.argsort(count[which], kind="stable")
+    order = which[by_count]
     while len(order):
+        # of a group that ends here: the width that it is padded to, and its duals
         width = count[order].astype(float)
-        n = np.arange(1, len(order) + 1)  # duals of a group that ends here
-        unlike = (width > SPREAD * width[0] + 16) & (n * width > NARROW_ROWS)
-        over = unlike | (n * width**2 > most)
-        over[0] = False
+        n = np.arange(1, len(order) + 1)
+        unlike = width > SPREAD * width[0] + 16
+        many_rows = n * width > NARROW_ROWS
+        many_values = n * width**2 > most
+        over = (unlike & many_rows) | many_values
+        over[0] = False  # one dual is a group, whatever its size
         size = over.argmax() if over.any() else len(order)
         yield order[:size]
         order = order[size:]
@@ -173,11 +177,13 @@ def step_alone(search: Search, values: KernelValues, k: int, rows, room: float) 
         K = columns.row(ids[i]).take(place, out=next(spare), mode="clip")
         return values.halve(K, half, half[i])
 
-    point = search.point(rows, slice(None), rows.shape, values.dtype)
-    most = max(2, int(room / (len(rows) * values.dtype.itemsize)))
+    every = slice(None)
+    point = search.point(rows, every, rows.shape, values.dtype)
+    row_bytes = len(rows) * values.dtype.itemsize
+    most = max(2, int(room / row_bytes))
     left = search.allowed[k] - search.steps[k]
     search.steps[k] += smo_one(fetch, point, search.aim[k], left, most)
-    search.store(rows, point, slice(None))
+    search.store(rows, point, every)
 
 
 def step_stack(search: Search, values: KernelValues, group, rows, count) -> None:
@@ -193,6 +199,7 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
     table = own_matrices(values.half_distances(group, rows, at, shape))
     point = search.point(rows, at, shape, values.dtype)
     left = search.allowed[group] - search.steps[group]
+    # the more Newton's linear system would cost, the more steps are worth a try
     inside = (point.beta > point.lo) & (point.beta < point.hi)
     free = inside.sum(1)
     patience = SLOW + np.maximum(count, free**3 // SYSTEM)

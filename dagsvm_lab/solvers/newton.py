@@ -66,6 +66,7 @@ class _Stack:
 
     Attributes
     ----------
+    table, live, s, u, goal, total : what `solve_newton` was given.
     free, full : which rows are free, and which are at their bounds.
     held, of_held : b of the full rows and K times it, which change little in a step.
     beta, v, settled, rounds : what is given back; beta and v change with settled alone.
@@ -214,7 +215,8 @@ def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray
         rows = np.argsort(~free[part], axis=1, kind="stable")[:, :width]
         real = np.arange(width) < count[part, None]
         rest = total[part] - beta[part].sum(1)
-        K = table.square(who[part], np.where(real, rows, rows[:, :1]))
+        filled = np.where(real, rows, rows[:, :1])
+        K = table.square(who[part], filled)
         own = part[:, None], rows  # where in (machines, rows) the system's rows are
         found = _bordered(K, real, right[own], rest)
         beta[own] = np.where(real, found[:, :width], beta[own])

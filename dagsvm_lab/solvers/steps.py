@@ -114,7 +114,8 @@ def _step_together(table, point: Point, stop, limit, live, taken) -> np.ndarray:
     while True:
         last = march.steps(v2, beta, lo, hi)
         taken[live] += STEPS_AT_ONCE
-        unsolved = (v2[0].max(1) - v2[1].min(1) > stop[live]) & (last > 0)
+        violation = v2[0].max(1) - v2[1].min(1)
+        unsolved = (violation > stop[live]) & (last > 0)
         at_limit = taken[live] + STEPS_AT_ONCE > limit[live]
         if unsolved.sum() <= 0.75 * len(live) or (unsolved & at_limit).any():
             break
