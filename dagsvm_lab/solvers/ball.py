@@ -72,7 +72,9 @@ def _ball(K: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
     Z = centred_factor(np.diagonal(K), lambda rows: K[:, rows])  # (n, rank)
     square = (Z**2).sum(axis=1)
     # |z_i|^2 and Z Z' in the place of K_ii and K: the same ball, only moved
-    ball = ActiveSet(np.sqrt(2.0) * Z, np.zeros(n), np.ones(n), total=1.0)
+    lo = np.zeros(n)
+    hi = np.ones(n)
+    ball = ActiveSet(np.sqrt(2.0) * Z, lo, hi, total=1.0)
     c = ball.solve(square, start)
     centre = Z.T @ c
     return c, float(square @ c - centre @ centre)

@@ -277,7 +277,7 @@ class SharedLayout:
 
         for rows, out in zip(single, H, strict=True):
             rows.fill(self.rows, self.rows, out, symmetric=True)
-        # H = 1 - K in place, some rows at a time while they are in a core's own cache
+        # H = 1 - K, in the place of K, and above zero
         for part in np.array_split(H.reshape(-1, R), -(-B * R // 64)):
             np.subtract(1.0, part, out=part)
             np.abs(part, out=part)

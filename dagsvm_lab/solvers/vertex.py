@@ -28,7 +28,7 @@ JMLR 7 (2006).
 | constant | unit | seconds with other values, over today's (one core), and failures |
 |---|---|---|
 | NO_STEP = 1e-14 | of the largest abs b: a shorter step is none | 300 hard duals (as |
-| | | all but linear Segment): 0 fails on 13 and takes 2.2, 1e-12 1.0 |
+| | | all below but Segment): 0 fails on 13 and takes 2.2, 1e-12 1.0 |
 | EXACT (dual.py) | of the largest abs g: a weaker pull is none | linear Segment: |
 | | | 1e-9 1.0, 1e-13 5.4 |
 | NEAR = 1e-9 | of its box: a start so near to a bound is at it | 0 to 1e-7: 1.0 |
