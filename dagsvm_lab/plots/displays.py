@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..bank import Bank
 from ..graphs import DecisionGraph
-from ..machines import Bank
 from .graphs import draw
 
 MOST_NODES = 500  # of a graph whose drawing can be read at all

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from ..bank import Bank
 from ..files import project_root
 from ..graphs import DecisionGraph
-from ..machines import Bank, pair_code
+from ..machines import pair_code
 from ..report.record import QUIET
 from ..systems.filtered import FilteredDAGSVC
 from ..systems.sparse import leads
