@@ -165,7 +165,9 @@ def read_idx(data: bytes) -> np.ndarray:
     """Return the array of bytes in an IDX file."""
     shape = []
     if data[:3] == b"\0\0\x08" and len(data) > 3:
-        shape = [int.from_bytes(data[4 + 4 * k : 8 + 4 * k]) for k in range(data[3])]
+        n_axes = data[3]
+        sizes = [data[4 + 4 * k : 8 + 4 * k] for k in range(n_axes)]
+        shape = [int.from_bytes(size) for size in sizes]
     start = 4 + 4 * len(shape)
     if not shape or len(data) - start != np.prod(shape, dtype=object):
         raise DataError("this is no whole IDX file of bytes.")

@@ -94,7 +94,8 @@ def _as_integers(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return whole numbers and shifts that give the values of X back exactly."""
     shift = np.full(X.shape[1], MOST_DECIMALS + 1)
     for k in range(MOST_DECIMALS, -1, -1):
-        shift[(np.rint(X * TENS[k]) / TENS[k] == X).all(axis=0)] = k
+        restored = np.rint(X * TENS[k]) / TENS[k]
+        shift[(restored == X).all(axis=0)] = k
     if (shift <= MOST_DECIMALS).all():
         return np.rint(X * TENS[shift]).astype(np.int64), shift
     size = np.abs(X)
