@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from .claims import NotRecordedError, Tables
+from .recorded import NotRecordedError, Tables
 from .verdicts import number
 
 Sentence = str | Callable[[Tables], str]

@@ -40,7 +40,7 @@ from ..files import (
 )
 from .agreement import agreement
 from .beside import show_cells, show_claims
-from .claims import Paper, Tables
+from .claims import Paper
 from .edits import Edits
 from .parameters import PROFILES, changed, in_words, refuse_unknown
 from .pictures import (
@@ -62,6 +62,7 @@ from .provenance import (
     read_run,
     versions,
 )
+from .recorded import Tables
 from .tables import show
 
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines

@@ -13,9 +13,10 @@ from pathlib import Path
 import pandas as pd
 
 from ..files import write_atomically, write_text
-from .claims import INFERRED, WRITTEN, Paper, Tables
+from .claims import Paper
+from .recorded import Tables
 from .tables import SIGNS
-from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
+from .verdicts import INFERRED, NOT_AVAILABLE, NOT_REPRODUCED, WORDS, WRITTEN
 
 BARS = dict(
     zip(

@@ -15,7 +15,8 @@ import pandas as pd
 
 from ..files import CommandError, write_atomically, write_csv
 from ..papers import papers
-from ..report.claims import Paper, Tables
+from ..report.claims import Paper
+from ..report.recorded import Tables
 from ..report.scorecard import VERDICTS, judged
 from .jobs import STAMP
 
