@@ -257,7 +257,8 @@ class Record:
             self.outdated.add(name)
             return f"{name}: of {run}, as the record has other columns"
         found = agreement(fresh, recorded, keys, rules)
-        return f"{name}, {run}: {found}{f' ({note})' if note else ''}"
+        why = f" ({note})" if note else ""
+        return f"{name}, {run}: {found}{why}"
 
     def agreement(self, *names: str) -> None:
         """Display a line on how this run's tables agree with the record."""
@@ -281,10 +282,9 @@ class Record:
         # no date, and ids from a fixed salt: the same figure has the same bytes
         box = laid_out(fig)
         look = {"bbox_inches": box, "metadata": {"Date": None}}
+        svg = self.folder / f"{name}.svg"
         with rc_context({"svg.hashsalt": self.key}):
-            write_atomically(
-                self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
-            )
+            write_atomically(svg, lambda part: fig.savefig(part, **look))
         shown = png(fig, 100, box)
         kept = png(fig, 150, box) if self.full else shown
         write_bytes(self.folder / f"{name}.png", kept)
@@ -312,23 +312,18 @@ class Record:
             file=sys.stdout,
             disable=QUIET in os.environ,
         )
-        self.loops[what] = self.loops.get(what, 0) + round(
-            time.perf_counter() - start, 1
-        )
+        seconds = round(time.perf_counter() - start, 1)
+        self.loops[what] = self.loops.get(what, 0) + seconds
 
     def map(self, function: Callable, cases: Iterable[tuple], what: str) -> list:
         """Compute `function(*case)` for all cases on n_jobs processes, as the notebook
         says, with `progress`.
         """
         cases = list(cases)
-        parallel = Parallel(
-            self.parameters.get("n_jobs", 1), batch_size=1, return_as="generator"
-        )
-        return list(
-            self.progress(
-                parallel(delayed(function)(*case) for case in cases), what, len(cases)
-            )
-        )
+        n_jobs = self.parameters.get("n_jobs", 1)
+        parallel = Parallel(n_jobs, batch_size=1, return_as="generator")
+        found = parallel(delayed(function)(*case) for case in cases)
+        return list(self.progress(found, what, len(cases)))
 
     def expected(self, *loops: str):
         """Markdown that says how long these loops took in the recorded run and when
@@ -337,11 +332,9 @@ class Record:
         from IPython.display import Markdown
 
         folders = {"the recorded run": self.committed, "the last run here": self.folder}
-        told = []
-        for run, folder in folders.items():
-            if times := loop_times(folder, run, loops):
-                told.append(times)
-        return Markdown(f"*The next cell took: {'; '.join(told)}.*" if told else "")
+        told = [loop_times(folder, run, loops) for run, folder in folders.items()]
+        told = "; ".join(times for times in told if times)
+        return Markdown(f"*The next cell took: {told}.*" if told else "")
 
     def claims(self, *ids: str) -> None:
         """Show these claims of the paper: its words, the number, and the verdict in

@@ -47,11 +47,14 @@ class Table:
     def __repr__(self) -> str:
         columns = []
         for name, cells in self.cells.items():
-            width = max(map(len, [str(name), *cells]))
+            column = [str(name), *cells]
+            width = max(map(len, column))
             pad = str.rjust if self.side[name] == "right" else str.ljust
-            columns.append([pad(cell, width) for cell in (str(name), *cells)])
+            columns.append([pad(cell, width) for cell in column])
         lines = ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
-        return "\n".join([self.caption, *lines] if self.caption else lines)
+        if self.caption:
+            lines.insert(0, self.caption)
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         heads = []
@@ -72,9 +75,11 @@ class Table:
 
 def _text(value, digits: int) -> str:
     """A cell as text: a verdict with its sign, a float with so many decimals."""
-    if isinstance(value, str) and value:
-        return f"{SIGNS[value]} {value}" if value in SIGNS else value
-    if value == "" or pd.api.types.is_scalar(value) and pd.isna(value):
+    if isinstance(value, str) and value in SIGNS:
+        return f"{SIGNS[value]} {value}"
+    if isinstance(value, str):
+        return value or "-"
+    if pd.api.types.is_scalar(value) and pd.isna(value):
         return "-"
     if isinstance(value, float):
         return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: never -0
