@@ -97,30 +97,14 @@ def train_grid(
     code = np.asarray(code, np.int8)
     _refuse_untrainable(X, Cs, {*grid, *(kernels or [])})
     m = len(code)
-    n_sets = 1 if sets is None else len(sets)
     # banks stand kernel by kernel, and set by set within each; machine t of all of
     # them is machine t % m of bank t // m
+    n_sets = 1 if sets is None else len(sets)
     of_banks = [kernel for kernel in grid for _ in range(n_sets)]
-    every = np.tile(code, (len(of_banks), 1))  # the machines of all banks
     own = kernels  # each machine's kernel, of all banks; None if all have one
     if len(grid) > 1:
         own = [kernel for kernel in of_banks for _ in code]
-
-    def inside(machine, rows) -> np.ndarray:
-        """Whether the sets of these machines, of all banks, hold these rows."""
-        return sets[machine // m % n_sets, rows]
-
-    def softened(machine: int, *rows) -> np.ndarray:
-        """Soft labels: those of a machine are the same in every bank."""
-        return soft(machine % m, *rows)
-
-    one = problems(
-        codes,
-        every,
-        weight,
-        None if soft is None else softened,
-        None if sets is None else inside,
-    )
+    one = _problems_of_banks(codes, code, len(of_banks), weight, soft, sets)
     path = [one.times(C) for C in Cs]
     alike = codes if sets is None else _alike(codes, sets)
     solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
@@ -131,6 +115,24 @@ def train_grid(
         banks = _banks(X, codes, path, Cs, machines, kernel, **more)
         found.append(list(banks))
     return found
+
+
+def _problems_of_banks(codes, code, n_banks: int, weight, soft, sets) -> Duals:
+    """`problems` of the machines of many banks, whose sets take turns."""
+    m = len(code)
+    every = np.tile(code, (n_banks, 1))  # the machines of all banks
+
+    def inside(machine, rows) -> np.ndarray:
+        """Whether the sets of these machines, of all banks, hold these rows."""
+        return sets[machine // m % len(sets), rows]
+
+    def softened(machine: int, *rows) -> np.ndarray:
+        """Soft labels: those of a machine are the same in every bank."""
+        return soft(machine % m, *rows)
+
+    own_soft = None if soft is None else softened
+    own_rows = None if sets is None else inside
+    return problems(codes, every, weight, own_soft, own_rows)
 
 
 def _refuse_untrainable(X, Cs: Sequence, kernels: set[Kernel]) -> None:
