@@ -161,7 +161,7 @@ class BlockOutputs:
         block = np.repeat(x[None], self.width, axis=0)
         if self.narrow:
             return float(self(block)[0, t])
-        left = self.rows.transform(block)
+        left = self.rows.transform(block)  # (width, inputs), every row the same
         total = 0.0
         for piece in self.pieces:
             at = int(np.searchsorted(piece.machines, t))

@@ -71,7 +71,8 @@ def read_originals(card: Card, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """
     data = []
     for file, digest in card.originals.items():
-        data.append(_unpacked(file, read_verified(folder / file, digest, card.name)))
+        packed = read_verified(folder / file, digest, card.name)
+        data.append(_unpacked(file, packed))
     if card.name == "mnist":
         return _mnist(data)
     X, labels = read_table(b"".join(data), **card.layout)

@@ -48,10 +48,11 @@ def runs_below(folder: Path) -> list[Run]:
     for stamp in sorted(folder.rglob(f"*{STAMP}")):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             about = json.loads(stamp.read_text(encoding="utf-8"))
+            parameters = dict(about["parameters"])
             files = [(stamp.parent / name).resolve() for name in about["files"]]
             tables = [path for path in files if path.suffix == ".csv"]
             name = stamp.relative_to(folder).as_posix().removesuffix(STAMP)
-            runs.append(Run(name, dict(about["parameters"]), tuple(sorted(tables))))
+            runs.append(Run(name, parameters, tuple(sorted(tables))))
     return runs
 
 
