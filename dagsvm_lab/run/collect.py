@@ -169,7 +169,7 @@ def drawing(tables: dict[str, pd.DataFrame], name: str, column: str):
     parameters = [c for c in table if c.startswith("param_")]
     n_values = {c: table[c].nunique() for c in parameters}
     varied = [c for c in parameters if n_values[c] > 1]
-    varied.sort(key=n_values.get, reverse=True)
+    varied.sort(key=lambda c: n_values[c], reverse=True)
     if not varied:
         raise CommandError(f"no parameter varies among the runs of {name}")
     across, *others = varied[:2]
