@@ -18,7 +18,10 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from ..threads import one_openmp_thread
-from .base import Kernel, ProductKernel, rounding_root, squared
+from .base import Kernel as Kernel  # the room's names, as type checkers want it said
+from .base import ProductKernel as ProductKernel
+from .base import rounding_root
+from .base import squared as squared
 
 FAR = {  # a Gaussian's exponent below it stands for a kernel value of 0
     np.dtype(np.float32): -1e30,

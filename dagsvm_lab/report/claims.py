@@ -37,8 +37,10 @@ import pandas as pd
 
 from . import verdicts as v
 from .cells import Cells
-from .recorded import NotRecordedError, Tables
-from .verdicts import INFERRED, WRITTEN
+from .recorded import NotRecordedError as NotRecordedError  # notebooks find them here
+from .recorded import Tables as Tables
+from .verdicts import INFERRED as INFERRED
+from .verdicts import WRITTEN as WRITTEN
 
 JUDGED = (v.REPRODUCED, v.CLOSE, v.WITHIN_CHANCE, v.NOT_REPRODUCED)
 HOLD = (v.REPRODUCED, v.CLOSE, v.BY_DEFINITION, v.FITTED)
