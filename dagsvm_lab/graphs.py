@@ -40,8 +40,8 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
     support vectors over the path; support_vectors is Don and Iacob's, summed over the
     path. Rows that share a path are counted once.
     """
-    visited = paths.astype(bool).toarray()
-    packed = np.packbits(visited, axis=1)
+    visited = paths.astype(bool).toarray()  # (rows, machines)
+    packed = np.packbits(visited, axis=1)  # of which equal ones are found faster
     _, first, same = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     met = sparse.csr_matrix(visited[first]) @ coef.astype(bool)  # by different paths
     unique = np.diff(met.indptr)[same.ravel()]
@@ -220,11 +220,12 @@ class DecisionGraph(Nodes, Graph):
             if scored:
                 margin = np.abs(outputs)
                 smallest[rows] = np.minimum(smallest[rows], margin)
+                # (rows of this layer, classes): what each gives up at its node
                 given_up = self._classes(nodes) & ~self._classes(children)
                 at, lost = np.nonzero(given_up)
                 scores[rows[at], lost] = -margin[at]
         labels = self._table[3, end]
-        if scored:
+        if scored:  # a row that entered at a leaf met no machine, and has no margin
             own = np.where(np.isfinite(smallest), smallest, 0.0)
             scores[np.arange(n), labels] = own
         return labels, self._paths(n, met), scores

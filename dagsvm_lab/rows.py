@@ -219,6 +219,7 @@ class ProductRows(Rows):
         left = self.left[i]
         right = self.right[as_slice(j)]
 
+        # a tile's products are still in the cache when their kernel values are taken
         def strip(across: int) -> None:
             """Fill one strip of columns; its mirror image too, if `symmetric`."""
             tile = np.empty((TILE_SIDE, TILE_SIDE), self.dtype)

@@ -194,6 +194,7 @@ def bayesian_signed_rank(
     rng = np.random.default_rng(seed)
     weights = rng.dirichlet(np.ones(len(z)), draws)  # (draws, observations)
     walsh = (z[:, None] + z) / 2
+    # of each draw, the weight of the pairs whose average is on each side of the rope
     shares = []  # (sides, draws)
     for side in (walsh < -rope, np.abs(walsh) <= rope, walsh > rope):
         counted = side.astype(float)
@@ -218,6 +219,7 @@ def slope_interval(
     b = np.log(np.asarray(list(y), float))
     a = a - a.mean()
     b = b - b.mean()
+    # least squares: b = g a, and the standard error of g
     g = float(a @ b / (a @ a))
     free = len(a) - 2  # degrees of freedom
     if free < 1:
