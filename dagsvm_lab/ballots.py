@@ -29,7 +29,8 @@ class Code(np.ndarray):
         machine, own_class = entries(code)
         values = code[machine, own_class].astype(float)
         words = sparse.csr_matrix((values, (own_class, machine)), shape=self.T.shape)
-        return words, -np.asarray(words.minimum(0).sum(axis=1))
+        against = words.minimum(0).sum(axis=1)
+        return words, -np.asarray(against)
 
 
 @dataclass(eq=False)
@@ -67,13 +68,14 @@ class Ballot(Graph):
     def trace(self, asked, start=None, scored: bool = True):
         """Labels, paths and scores of an evaluator's rows."""
         labels, f = self._elected(asked)
+        scores = self.decode(f, self.code) if scored else None
         n, n_machines = f.shape
         # every row meets every machine: a full matrix in sparse form
         ones = np.ones(f.size, dtype=np.int64)
         columns = np.tile(np.arange(n_machines), n)
         ends = np.arange(n + 1) * n_machines
         paths = sparse.csr_matrix((ones, columns, ends), shape=f.shape)
-        return labels, paths, self.decode(f, self.code) if scored else None
+        return labels, paths, scores
 
     def answer(self, asked, start=None) -> np.ndarray:
         return self._elected(asked)[0]
@@ -89,7 +91,8 @@ class Ballot(Graph):
         # rows whose answer rounding might change: if signs alone decide, those with an
         # output near 0, else all; most of them are certain after all
         near = (np.abs(f) <= slack).any(axis=1)
-        for k in np.flatnonzero(near | (not self.by_sign)).tolist():
+        in_doubt = near if self.by_sign else np.ones(len(f), dtype=bool)
+        for k in np.flatnonzero(in_doubt).tolist():
             label = self._certain(f[k], slack[k], scores[k])
             if label is None:
                 label = self._certain_closer(asked.closer(k))
@@ -101,7 +104,8 @@ class Ballot(Graph):
 
     def walk(self, walker: Walker, start: int = 0) -> int:
         f, slack = walker.ask_every()
-        scores = (self.elect or self.decode)(f[None], self.code)[0]
+        elect = self.elect or self.decode
+        scores = elect(f[None], self.code)[0]
         label = self._certain(f, slack, scores)
         if label is None:
             label = self._certain_closer(walker.closer())
@@ -114,7 +118,8 @@ class Ballot(Graph):
         if outputs is None:
             return None
         f, slack = outputs
-        scores = (self.elect or self.decode)(f[None], self.code)[0]
+        elect = self.elect or self.decode
+        scores = elect(f[None], self.code)[0]
         return self._certain(f, slack, scores)
 
     def _certain(
@@ -123,23 +128,28 @@ class Ballot(Graph):
         """The winner of one row, if it is the same for all outputs within `slack`."""
         best = int(scores.argmax())
         open_ = np.abs(f) <= slack  # machines whose sign is not sure
-        if self.by_sign:
-            if not open_.any():
-                return best
-            # the most that a rival can have, and the least for the best
-            side = np.asarray(self.code)[open_]  # (open machines, classes), a copy
+        # the most that a rival can have, and the least for the best
+        if not self.by_sign:
+            apart = slack.sum()
+            reach = scores + apart
+            reach[best] = scores[best] - (np.inf if open_.any() else apart)
+        elif open_.any():
+            code = np.asarray(self.code)[open_]  # (open machines, classes)
+            prefers_plus = f[open_] >= 0
             # 1 for the class that wins as the sign stands, -1 for one that might win
-            side *= np.where(f[open_] >= 0, np.int8(1), np.int8(-1))[:, None]
+            side = np.where(prefers_plus[:, None], code, -code)
             reach = scores + (side < 0).sum(axis=0)
             reach[best] = scores[best] - (side[:, best] > 0).sum()
         else:
-            reach = scores + slack.sum()
-            reach[best] = scores[best] - (np.inf if open_.any() else slack.sum())
+            return best
         return best if reach.argmax() == best else None
 
 
 def _words(code: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
-    return (code if isinstance(code, Code) else np.asarray(code).view(Code)).words
+    """What a `Code` keeps beside its entries, of any coding matrix."""
+    if not isinstance(code, Code):
+        code = np.asarray(code).view(Code)
+    return code.words
 
 
 def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
@@ -152,7 +162,8 @@ def largest(f: np.ndarray, code: np.ndarray) -> np.ndarray:
 def won(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Score of a class: the number of machines that it wins."""
     words, against = _words(code)
-    return (words @ (f >= 0).T.astype(float) + against).T
+    plus = (f >= 0).T.astype(float)  # (machines, rows)
+    return (words @ plus + against).T
 
 
 def summed(f: np.ndarray, code: np.ndarray) -> np.ndarray:
@@ -160,7 +171,8 @@ def summed(f: np.ndarray, code: np.ndarray) -> np.ndarray:
 
     The order of the sum does not depend on the batch.
     """
-    return (_words(code)[0] @ f.T).T
+    words, _ = _words(code)
+    return (words @ f.T).T
 
 
 def votes(f: np.ndarray, code: np.ndarray) -> np.ndarray:

@@ -67,7 +67,8 @@ def theorem1(
     10.6
     """
     log = _log(log_base)
-    union = log(2 / delta) + len(_applies(margins)) * log(2 * m)
+    nodes = len(_applies(margins))
+    union = log(2 / delta) + nodes * log(2 * m)
     growth = D_prime(margins) * log(4 * e * m) * log(4 * m)
     return 130 * radius**2 / m * (growth + union)
 
@@ -107,7 +108,9 @@ def lemma4(k, m: float, delta: float, log_base: float | str = 2) -> float:
     if not ((k > 0) & (k < inf)).all():
         raise ValueError("every k_i must be positive and finite")
     D = sum(k_i * log(4 * e * m / k_i) for k_i in k)
-    return float((D * log(8 * m) + len(k) * log(2) + log(1 / delta)) / m)
+    growth = D * log(8 * m)
+    nodes = len(k) * log(2)
+    return float((growth + nodes + log(1 / delta)) / m)
 
 
 def lemma4_uniform(
@@ -118,8 +121,10 @@ def lemma4_uniform(
     With log(8m), and R^2 before D' alone, so that units do not matter.
     """
     log = _log(log_base)
-    union = log(2 / delta) + len(_applies(margins)) * log(2 * m)
-    growth = 65 * radius**2 * D_prime(margins) * log(4 * e * m) * log(8 * m)
+    nodes = len(_applies(margins))
+    union = log(2 / delta) + nodes * log(2 * m)
+    D = 65 * radius**2 * D_prime(margins)
+    growth = D * log(4 * e * m) * log(8 * m)
     return 2 / m * (growth + union)
 
 

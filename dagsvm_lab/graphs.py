@@ -5,27 +5,23 @@ that order as plain arrays: a node holds a machine, its left child is taken when
 machine's f(x) < 0 and its right child when f(x) >= 0 (the "zero" and "one" edges of
 Platt, Cristianini and Shawe-Taylor 2000, Definition 1), a leaf holds a class. Nodes of
 the same state are one node, so lists (DDAG), sets (DCSVM) and trees are all the same
-thing. A graph may grow while it runs: only states that some row reaches are ever made.
-The flat case, votes of all machines, is in ballots.py.
+thing. A graph may grow while it runs: only states that some row reaches are ever made
+(nodes.py). The flat case, votes of all machines, is in ballots.py.
 
 Machines are asked through an evaluator (evaluate.py), which computes only what the
 rows' ways need.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import RLock
-from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from .evaluate import KnownOutputs, Walker
-
-
-class GraphTooLarge(RuntimeError):
-    """The graph would exceed its limit of nodes."""
+from .nodes import GraphTooLarge as GraphTooLarge  # which users catch by this name
+from .nodes import Nodes
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,8 @@ def costs(paths: sparse.csr_matrix, coef: sparse.csr_matrix) -> Cost:
     support vectors over the path; support_vectors is Don and Iacob's, summed over the
     path. Rows that share a path are counted once.
     """
-    visited = paths.astype(bool).toarray()
-    packed = np.packbits(visited, axis=1)
+    visited = paths.astype(bool).toarray()  # (rows, machines)
+    packed = np.packbits(visited, axis=1)  # of which equal ones are found faster
     _, first, same = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     met = sparse.csr_matrix(visited[first]) @ coef.astype(bool)  # by different paths
     unique = np.diff(met.indptr)[same.ravel()]
@@ -90,50 +86,11 @@ class Graph(ABC):
         return self.answer(KnownOutputs(f))
 
 
-def set_keys(left: np.ndarray) -> np.ndarray:
-    """A key for each row of a bool array (rows, classes), equal where the rows are."""
-    packed = np.packbits(left, axis=1)
-    if packed.shape[1] <= 8:  # numbers are sorted faster than strings of bytes
-        whole = np.zeros((len(packed), 8), np.uint8)
-        whole[:, : packed.shape[1]] = packed
-        return whole.view(np.uint64).ravel()
-    return np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
-
-
-@dataclass(frozen=True)
-class EntryNodes:
-    """Nodes at which rows enter with some classes left, looked up many at a time."""
-
-    keys: np.ndarray  # (sets,) of `set_keys`, ascending
-    nodes: np.ndarray  # (sets,)
-
-    @classmethod
-    def none(cls, n_classes: int) -> "EntryNodes":
-        """No sets yet, of so many classes."""
-        empty = np.zeros((0, n_classes), dtype=bool)
-        return cls(set_keys(empty), np.zeros(0, dtype=np.int64))
-
-    def find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The place of each key among the known ones, and which are not known."""
-        if not len(self.keys):
-            return np.zeros(len(keys), dtype=int), np.arange(len(keys))
-        place = np.searchsorted(self.keys, keys)
-        place[place == len(self.keys)] = 0
-        return place, np.flatnonzero(self.keys[place] != keys)
-
-    def with_more(self, keys: np.ndarray, nodes: list[int]) -> "EntryNodes":
-        """These and other sets."""
-        keys = np.concatenate([self.keys, keys])
-        order = keys.argsort()
-        return EntryNodes(keys[order], np.concatenate([self.nodes, nodes])[order])
-
-
-class DecisionGraph(Graph):
+class DecisionGraph(Nodes, Graph):
     """A rooted binary graph: its inner nodes are machines, its leaves are classes.
 
-    Node k is column k of one table and never changes once it can be reached. A graph is
-    read by many threads at once: `steps` makes the nodes that it needs under a lock,
-    children before the edges that lead to them.
+    `Nodes` makes and keeps the nodes; here rows walk them. Many threads may do so at
+    once.
 
     Parameters
     ----------
@@ -166,207 +123,6 @@ class DecisionGraph(Graph):
     >>> graph.labels(np.array([[-2.0], [3.0]]))
     array([0, 1])
     """
-
-    def __init__(
-        self,
-        root: Hashable,
-        rule: Callable[[Any], tuple],
-        members: Callable[[Any], Iterable],
-        *,
-        n_classes: int,
-        n_machines: int,
-        max_nodes: int = 1_000_000,
-        enter: Callable[..., Hashable] | None = None,
-        rank: Callable[[Any], int] | None = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.n_machines = n_machines
-        self.max_nodes = max_nodes
-        self.expected_steps = max(1, n_classes - 1)
-        self._rule = rule
-        self._members = members
-        self._enter = enter
-        self._rank_of = rank
-        self._ranks = np.zeros(64, dtype=np.int64)
-        self._lock = RLock()
-        self._index: dict[Hashable, int] = {}
-        self._states: dict[int, Hashable] = {}
-        self._ahead: dict[int, tuple[Hashable, Hashable]] = {}  # children to be made
-        self._walked: dict[int, tuple[int, int, int]] = {}  # nodes as `walk` reads them
-        self._entered: dict[bytes, int] = {}  # nodes of sets of classes left,
-        self._entries = EntryNodes.none(n_classes)  # and those that batches met
-        # machine, left, right, label; -1 where there is none
-        self._table = np.full((4, 64), -1, dtype=np.int64)
-        self._possible = np.zeros((64, n_classes), dtype=bool)
-        self._marked = np.zeros(64, dtype=bool)  # nodes whose classes are known
-        self._node(root)
-
-    @classmethod
-    def from_arrays(
-        cls,
-        machine,
-        left,
-        right,
-        label,
-        possible,
-        n_machines: int,
-        n_classes: int | None = None,
-    ):
-        """The whole graph with these node arrays, -1 where there is none.
-
-        `possible[k]`, or a function of an array of nodes where that would be too large,
-        marks the classes that they may still answer.
-        """
-        graph = cls.__new__(cls)
-        graph.n_classes = n_classes or possible.shape[1]
-        graph.n_machines = n_machines
-        graph._enter = None
-        graph._rank_of = None
-        graph._index = range(len(machine))
-        graph._ahead = {}
-        graph._walked = {}
-        graph._lock = RLock()
-        graph._table = np.array([machine, left, right, label], dtype=np.int64)
-        graph._classes = possible if callable(possible) else possible.__getitem__
-        graph.expected_steps = max(1, int(graph.depth().max()))
-        return graph
-
-    def _classes(self, nodes: np.ndarray) -> np.ndarray:
-        """The classes that nodes may still answer, marked when first asked for."""
-        if not self._marked[nodes].all():
-            with self._lock:
-                for k in np.unique(nodes[~self._marked[nodes]]).tolist():
-                    members = self._members(self._states[k])
-                    if not isinstance(members, np.ndarray):
-                        members = list(members)
-                    self._possible[k, members] = True
-                    self._marked[k] = True  # last: readers look here
-        return self._possible[nodes]
-
-    def _node(self, state: Hashable) -> int:
-        """The node of this state, made if there is none yet."""
-        k = self._index.get(state, len(self._index))
-        if k < len(self._index):
-            return k
-        if k >= self.max_nodes:
-            raise GraphTooLarge(
-                f"the decision graph would need more than {self.max_nodes} nodes; raise"
-                " max_nodes, or let fewer classes go both ways"
-            )
-        kind, *what = self._rule(state)
-        if k == len(self._marked):
-            self._double()
-        if kind == "leaf":
-            self._table[:, k] = (-1, -1, -1, what[0])
-        else:
-            self._table[:, k] = (what[0], -1, -1, -1)
-            self._ahead[k] = (what[1], what[2])
-        if self._rank_of is not None:
-            self._ranks[k] = self._rank_of(state)
-        self._states[k] = state
-        self._index[state] = k  # from now on the node is there
-        return k
-
-    def _double(self) -> None:
-        """Make room for twice as many nodes."""
-        more = np.full_like(self._table, -1)
-        self._table = np.concatenate([self._table, more], axis=1)
-        for name in ("_marked", "_possible", "_ranks"):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
-
-    def _open(self, nodes: np.ndarray) -> None:
-        """Make the children of these inner nodes, where they are not made yet."""
-        waiting = nodes[self._table[1].take(nodes) < 0]
-        if not waiting.size:
-            return
-        with self._lock:
-            for k in np.unique(waiting).tolist():
-                if k in self._ahead:
-                    left, right = (self._node(state) for state in self._ahead[k])
-                    self._table[2, k] = right
-                    self._table[1, k] = left  # last: readers look here
-                    del self._ahead[k]
-
-    def grow(self, most: int | None = None) -> Self:
-        """This graph, every reachable node made.
-
-        More than `most` of them raise `GraphTooLarge`.
-        """
-        while self._ahead:
-            if most is not None and self.n_nodes + len(self._ahead) > most:
-                raise GraphTooLarge(f"the graph has more than {most} nodes")
-            self._open(np.array(list(self._ahead)))
-        return self
-
-    def entries(self, left: np.ndarray) -> np.ndarray:
-        """The nodes at which rows enter to which only some classes are left.
-
-        Parameters
-        ----------
-        left : bool ndarray of shape (n_rows, n_classes)
-            The classes left to each row.
-
-        Returns
-        -------
-        nodes : ndarray of shape (n_rows,)
-            For `start` of `steps`, `answer` and `trace`.
-        """
-        keys = set_keys(left)
-        known = self._entries
-        place, missing = known.find(keys)
-        if missing.size:
-            new, first = np.unique(keys[missing], return_index=True)
-            made = [self.entry(left[k]) for k in missing[first].tolist()]
-            known = known.with_more(new, made)
-            self._entries = known
-            place, _ = known.find(keys)
-        return known.nodes[place]
-
-    def entry(self, left: np.ndarray) -> int:
-        """The node at which one row enters: see `entries`."""
-        key = left.tobytes()
-        node = self._entered.get(key)
-        if node is None:
-            with self._lock:
-                node = self._node(self._enter(left))
-            self._entered[key] = node
-        return node
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes made so far, leaves included."""
-        return len(self._index)
-
-    @property
-    def machine(self) -> np.ndarray:
-        """Machine at each node, -1 at leaves."""
-        return self._table[0, : self.n_nodes]
-
-    @property
-    def left(self) -> np.ndarray:
-        """Node reached when f(x) < 0, -1 if not made."""
-        return self._table[1, : self.n_nodes]
-
-    @property
-    def right(self) -> np.ndarray:
-        """Node reached when f(x) >= 0, -1 if not made."""
-        return self._table[2, : self.n_nodes]
-
-    @property
-    def label(self) -> np.ndarray:
-        """Class index at leaves, -1 at inner nodes."""
-        return self._table[3, : self.n_nodes]
-
-    @property
-    def possible(self) -> np.ndarray:
-        """Classes that each node may still answer, (nodes, classes)."""
-        return self._classes(np.arange(self.n_nodes))
-
-    @property
-    def machines_used(self) -> np.ndarray:
-        """Machines at nodes, sorted."""
-        return np.unique(self.machine[self.machine >= 0])
 
     def steps(
         self,
@@ -464,11 +220,12 @@ class DecisionGraph(Graph):
             if scored:
                 margin = np.abs(outputs)
                 smallest[rows] = np.minimum(smallest[rows], margin)
+                # (rows of this layer, classes): what each gives up at its node
                 given_up = self._classes(nodes) & ~self._classes(children)
                 at, lost = np.nonzero(given_up)
                 scores[rows[at], lost] = -margin[at]
         labels = self._table[3, end]
-        if scored:
+        if scored:  # a row that entered at a leaf met no machine, and has no margin
             own = np.where(np.isfinite(smallest), smallest, 0.0)
             scores[np.arange(n), labels] = own
         return labels, self._paths(n, met), scores
@@ -506,22 +263,3 @@ class DecisionGraph(Graph):
         node = (machine, left, right) if machine >= 0 else (-1, label, -1)
         self._walked[k] = node
         return node
-
-    def depth(self) -> np.ndarray:
-        """Layer of every node, its longest distance from the root, in layer 0."""
-        self.grow()
-        depth = np.full(self.n_nodes, -1)
-        inner = np.flatnonzero(self._table[0, : self.n_nodes] >= 0)
-        to_come = np.bincount(self._table[1:3, inner].ravel(), minlength=self.n_nodes)
-        nodes = np.flatnonzero(to_come == 0)  # of this layer: all parents have theirs
-        layer = 0
-        while nodes.size:
-            depth[nodes] = layer
-            inner = nodes[self._table[0, nodes] >= 0]
-            nodes, parents = np.unique(self._table[1:3, inner], return_counts=True)
-            to_come[nodes] -= parents
-            nodes = nodes[to_come[nodes] == 0]
-            layer += 1
-        if (depth < 0).any():
-            raise ValueError("the graph has a cycle")
-        return depth

@@ -80,7 +80,8 @@ class BlockOutputs:
         fast: bool = True,
     ):
         used = np.unique(coef.indices)
-        used = used[np.argsort(vectors.classes[used], kind="stable")]
+        by_class = np.argsort(vectors.classes[used], kind="stable")
+        used = used[by_class]
         self.used = used
         self.support = vectors.support[used]
         self.n_machines = coef.shape[0]
@@ -138,7 +139,8 @@ class BlockOutputs:
         if self.narrow:
             (piece,) = self.pieces
             tile = self._tile(X, left, piece.part)[:, EDGE:-EDGE]
-            return (piece.weights @ np.ascontiguousarray(tile)).T
+            outputs = piece.weights @ np.ascontiguousarray(tile)
+            return outputs.T
         total = np.zeros((self.n_machines, self.width))
         for piece in self.pieces:
             tile = self._tile(X, left, piece.part)  # (support vectors, width)
@@ -159,13 +161,16 @@ class BlockOutputs:
         block = np.repeat(x[None], self.width, axis=0)
         if self.narrow:
             return float(self(block)[0, t])
-        left = self.rows.transform(block)
+        left = self.rows.transform(block)  # (width, inputs), every row the same
         total = 0.0
         for piece in self.pieces:
             at = int(np.searchsorted(piece.machines, t))
-            if at < len(piece.machines) and piece.machines[at] == t:
-                tile = np.ascontiguousarray(self._tile(block, left, piece.part))
-                total += float((piece.weights @ tile)[at, EDGE])
+            if at == len(piece.machines) or piece.machines[at] != t:
+                continue
+            tile = np.ascontiguousarray(self._tile(block, left, piece.part))
+            # of all machines, though one is wanted: a smaller product rounds otherwise
+            outputs = piece.weights @ tile
+            total += float(outputs[at, EDGE])
         return total
 
     def _tile(self, X, left, part: slice) -> np.ndarray:
@@ -173,23 +178,26 @@ class BlockOutputs:
         if left is None:
             return X[:, self.support[part]].T
         tile = self.rows.block_transposed(left, part)
-        if self.rows.sparse:  # came without edges: products have one width all the same
-            tile = np.pad(tile, ((0, 0), (EDGE, self.width - EDGE - tile.shape[1])))
-        return tile
+        if not self.rows.sparse:
+            return tile
+        # it came without edges: products have one width all the same
+        after = self.width - EDGE - tile.shape[1]
+        return np.pad(tile, ((0, 0), (EDGE, after)))
 
 
 def pieces_of(classes: np.ndarray, columns, dtype) -> list[Piece]:
     """The coefficients (CSC, machines x support vectors) class by class, dense."""
     pieces = []
     for c in np.unique(classes):
-        part = slice(*np.searchsorted(classes, [c, c + 1]))
-        ends = columns.indptr[part.start : part.stop + 1]
+        first, end = np.searchsorted(classes, [c, c + 1])
+        n = end - first  # support vectors of the class
+        ends = columns.indptr[first : end + 1]
         inside = slice(ends[0], ends[-1])
         machines, row = np.unique(columns.indices[inside], return_inverse=True)
-        column = np.repeat(np.arange(part.stop - part.start), np.diff(ends))
-        weights = np.zeros((len(machines), part.stop - part.start), dtype)
+        column = np.repeat(np.arange(n), np.diff(ends))
+        weights = np.zeros((len(machines), n), dtype)
         weights[row, column] = columns.data[inside]
-        pieces.append(Piece(part, machines, weights))
+        pieces.append(Piece(slice(first, end), machines, weights))
     return pieces
 
 
@@ -217,7 +225,9 @@ class LinearOutputs:
 
     def in_block(self, x: np.ndarray, t: int) -> float:
         """The output of machine t for one row, to the bit as in a block."""
-        return float(self(np.repeat(x[None], BLOCK_ROWS + 2 * EDGE, axis=0))[0, t])
+        block = np.repeat(x[None], BLOCK_ROWS + 2 * EDGE, axis=0)
+        outputs = self(block)
+        return float(outputs[0, t])
 
 
 def linear_weights(
@@ -236,10 +246,7 @@ def linear_weights(
     numbers = vectors.nnz if issparse(vectors) else vectors.size
     if coef.shape[0] * inputs > 2 * (numbers + coef.nnz):
         return None
-    known = {}
-    for kernel in kernels:
-        if kernel not in known:
-            known[kernel] = kernel.linear_weights(vectors)
+    known = {kernel: kernel.linear_weights(vectors) for kernel in set(kernels)}
     if any(weights is None for weights in known.values()):
         return None
     if len(kernels) == 1:
@@ -254,7 +261,8 @@ def in_single(vectors, kernel: Kernel, coef: csr_matrix) -> bool:
     """Whether float32 outputs of machines over these vectors are right to 1e-4."""
     if vectors is None or vectors.shape[0] <= FEW_VECTORS:
         return False
-    return bool(np.abs(coef.data).max() <= MODEST) and kernel.single_is_safe(vectors)
+    largest = np.abs(coef.data).max()
+    return bool(largest <= MODEST) and kernel.single_is_safe(vectors)
 
 
 def rounding_terms(
@@ -268,8 +276,11 @@ def rounding_terms(
     """
     size = abs(coef)
     flat = size @ np.ones(coef.shape[1])
-    summing = 0.25 * np.sqrt(np.diff(coef.indptr) + 1) * flat
-    return flat, size @ vector_rounding + summing
+    # what summing the terms of an output may do, by their number
+    terms = np.diff(coef.indptr) + 1
+    summing = 0.25 * np.sqrt(terms) * flat
+    steep = size @ vector_rounding + summing
+    return flat, steep
 
 
 def doubtful(
@@ -289,5 +300,7 @@ def doubtful(
     rows = prepared(vectors, kernel)
     flat, steep = rounding_terms(coef, kernel.vector_rounding(rows.left))
     of_rows = kernel.vector_rounding(rows.transform(X))
-    bound = times * np.finfo(np.float32).eps * (steep + np.outer(of_rows, flat))
-    return np.flatnonzero((np.abs(f) <= bound).any(axis=1))
+    unit = times * np.finfo(np.float32).eps
+    bound = unit * (steep + np.outer(of_rows, flat))  # (rows, machines)
+    near = np.abs(f) <= bound
+    return np.flatnonzero(near.any(axis=1))

@@ -36,7 +36,9 @@ def equal(A, B) -> bool:
     """Whether two sets of rows, dense or sparse, are the same."""
     if issparse(A) != issparse(B) or A.shape != B.shape:
         return False
-    return (A != B).nnz == 0 if issparse(A) else np.array_equal(A, B)
+    if issparse(A):
+        return (A != B).nnz == 0
+    return np.array_equal(A, B)
 
 
 def as_slice(ids: np.ndarray) -> np.ndarray | slice:
@@ -66,7 +68,9 @@ class Rows:
         if self.sparse:
             kernel.refuse_sparse()
             self.dtype = np.dtype(np.float64)
-        X = csr_matrix(X, dtype=float) if self.sparse else np.asarray(X)
+            X = csr_matrix(X, dtype=float)
+        else:
+            X = np.asarray(X)
         self.centre = kernel.centre(X)
         self.left = self.transform(X)
 
@@ -81,7 +85,8 @@ class Rows:
             X.sort_indices()
             return X
         X = X.toarray() if issparse(X) else X
-        return np.ascontiguousarray(self.kernel.transform(X, self.centre), float)
+        transformed = self.kernel.transform(X, self.centre)
+        return np.ascontiguousarray(transformed, float)
 
     def subset(self, rows: np.ndarray) -> "Rows":
         """Some of these rows, as what others transformed here are compared with."""
@@ -141,13 +146,14 @@ class Rows:
             """What the tiles above the diagonal in one strip of columns add to f."""
             f = np.zeros(n)
             across = slice(first, first + TILE_SIDE)
+            j = ids[across]
             tile = np.empty((TILE_SIDE, TILE_SIDE), self.dtype)
             for down in range(0, first + 1, TILE_SIDE):
                 rows = slice(down, down + TILE_SIDE)
-                out = tile[: len(ids[rows]), : len(ids[across])]
-                K = self.block(ids[rows], ids[across], out)
+                i = ids[rows]
+                K = self.block(i, j, tile[: len(i), : len(j)])
                 f[rows] += K @ w[across]
-                if down < first:
+                if down < first:  # the tile's mirror image below the diagonal
                     f[across] += w[rows] @ K
             return f
 
@@ -198,7 +204,7 @@ class ProductRows(Rows):
         return self.kernel.of_products(self.right[part] @ left.T)
 
     def squares(self, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
-        left = self.left[rows]
+        left = self.left[rows]  # (n, w, inputs)
         # of a matrix with itself BLAS computes one half
         right = left if self.right is self.left else self.right[rows]
         products = np.matmul(left, right.transpose(0, 2, 1), out=out)
@@ -213,18 +219,21 @@ class ProductRows(Rows):
         left = self.left[i]
         right = self.right[as_slice(j)]
 
+        # a tile's products are still in the cache when their kernel values are taken
         def strip(across: int) -> None:
             """Fill one strip of columns; its mirror image too, if `symmetric`."""
             tile = np.empty((TILE_SIDE, TILE_SIDE), self.dtype)
-            ahead = right[across : across + TILE_SIDE].T
+            columns = slice(across, across + TILE_SIDE)
+            factor = right[columns].T
             end = across + 1 if symmetric else len(i)
             for down in range(0, end, TILE_SIDE):
-                part = out[down : down + TILE_SIDE, across : across + TILE_SIDE]
+                rows = slice(down, down + TILE_SIDE)
+                part = out[rows, columns]
                 products = tile[: len(part), : part.shape[1]]
-                np.matmul(left[down : down + TILE_SIDE], ahead, out=products)
+                np.matmul(left[rows], factor, out=products)
                 self.kernel.of_products(products, part)
                 if symmetric and down < across:
-                    out[across : across + TILE_SIDE, down : down + TILE_SIDE] = part.T
+                    out[columns, rows] = part.T
 
         for _ in each(strip, range(0, len(j), TILE_SIDE)):
             pass

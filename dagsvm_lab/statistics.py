@@ -15,6 +15,8 @@ from scipy.stats import (
     t,
 )
 
+NORMAL = 1.959964  # the normal distribution's 97.5 % quantile
+
 
 def binomial_interval(
     hits: int, n: int, confidence: float = 0.95
@@ -26,8 +28,12 @@ def binomial_interval(
     (92.96, 99.76)
     """
     tail = (1 - confidence) / 2
-    low = betaincinv(hits, n - hits + 1, tail) if hits > 0 else 0.0
-    high = betaincinv(hits + 1, n - hits, 1 - tail) if hits < n else 1.0
+    low = 0.0
+    high = 1.0
+    if hits > 0:
+        low = betaincinv(hits, n - hits + 1, tail)
+    if hits < n:
+        high = betaincinv(hits + 1, n - hits, 1 - tail)
     return 100 * float(low), 100 * float(high)
 
 
@@ -39,13 +45,16 @@ def mcnemar(a_wrong: np.ndarray, b_wrong: np.ndarray) -> dict[str, float]:
     """
     a = int(np.sum(a_wrong & ~b_wrong))
     b = int(np.sum(b_wrong & ~a_wrong))
-    exact = float(binomtest(a, a + b).pvalue) if a + b else 1.0
-    corrected = float(chi2.sf(max(abs(a - b) - 1, 0) ** 2 / max(a + b, 1), 1))
+    n = a + b
+    exact = binomtest(a, n).pvalue if n else 1.0
+    apart = max(abs(a - b) - 1, 0)
+    statistic = apart**2 / max(n, 1)
+    corrected = chi2.sf(statistic, 1)
     return {
         "only_a_wrong": a,
         "only_b_wrong": b,
-        "p_exact": exact,
-        "p_corrected": corrected,
+        "p_exact": float(exact),
+        "p_corrected": float(corrected),
     }
 
 
@@ -66,7 +75,8 @@ def corrected_interval(
     if J < 2:
         return mean, -np.inf, np.inf
     variance = (1 / J + test_over_train) * gain.var(ddof=1)
-    wide = float(t.ppf(0.975, J - 1) * np.sqrt(variance))
+    quantile = t.ppf(0.975, J - 1)
+    wide = float(quantile * np.sqrt(variance))
     return mean, mean - wide, mean + wide
 
 
@@ -88,8 +98,11 @@ def rank_correlation(
     if not abs(r) < 1:
         return r, r, r
     z = np.arctanh(r)
-    wide = 1.959964 * np.sqrt((1 + r * r / 2) / (n - 3))
-    return r, float(np.tanh(z - wide)), float(np.tanh(z + wide))
+    variance = (1 + r * r / 2) / (n - 3)
+    wide = NORMAL * np.sqrt(variance)
+    low = np.tanh(z - wide)
+    high = np.tanh(z + wide)
+    return r, float(low), float(high)
 
 
 def sign_interval(better: int, worse: int) -> tuple[float, float, float]:
@@ -101,8 +114,9 @@ def sign_interval(better: int, worse: int) -> tuple[float, float, float]:
     [0.8, 0.11, 0.99]
     """
     n = better + worse
-    low, high = binomial_interval(better, n)
-    return (better - worse) / max(n, 1), low / 50 - 1, high / 50 - 1
+    outweighs = (better - worse) / max(n, 1)
+    low, high = binomial_interval(better, n)  # of the share better, in per cent
+    return outweighs, low / 50 - 1, high / 50 - 1
 
 
 class Ranks(NamedTuple):
@@ -122,11 +136,11 @@ def ranks(table: np.ndarray, level: float = 0.05) -> Ranks:
     """
     table = np.asarray(table, dtype=float)
     N, k = table.shape
+    mean = rankdata(table, axis=1).mean(axis=0)
     test = friedmanchisquare(*table.T)
     q = studentized_range.ppf(1 - level, k, np.inf) / np.sqrt(2)
-    mean = rankdata(table, axis=1).mean(axis=0)
-    difference = float(q * np.sqrt(k * (k + 1) / (6 * N)))
-    return Ranks(mean, float(test.statistic), float(test.pvalue), difference)
+    deviation = np.sqrt(k * (k + 1) / (6 * N))  # of a difference of two mean ranks
+    return Ranks(mean, float(test.statistic), float(test.pvalue), float(q * deviation))
 
 
 def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
@@ -140,11 +154,13 @@ def cliques(mean: np.ndarray, difference: float) -> list[np.ndarray]:
     order = np.argsort(mean, kind="stable")
     rising = np.asarray(mean)[order]
     ends = np.searchsorted(rising, rising + difference, side="right")  # they rise too
-    return [
-        order[a:b]
-        for a, b in enumerate(ends)
-        if b - a > 1 and (a == 0 or b > ends[a - 1])
-    ]
+    groups = []
+    reached = 0  # where the group before ended: one that ends there is part of it
+    for first, end in enumerate(ends):
+        if end - first > 1 and end > reached:
+            groups.append(order[first:end])
+        reached = end
+    return groups
 
 
 def front(accuracy: np.ndarray, cost: np.ndarray) -> np.ndarray:
@@ -153,11 +169,14 @@ def front(accuracy: np.ndarray, cost: np.ndarray) -> np.ndarray:
     >>> front([90, 95, 95, 80, 99], [10, 20, 30, 10, 50]).tolist()
     [True, True, False, False, True]
     """
-    a = np.asarray(accuracy)
-    c = np.asarray(cost)
-    as_good = (a >= a[:, None]) & (c <= c[:, None])
-    better = (a > a[:, None]) | (c < c[:, None])
-    beaten = as_good & better  # (systems, by whom)
+    others = np.asarray(accuracy)
+    own = others[:, None]
+    others_cost = np.asarray(cost)
+    own_cost = others_cost[:, None]
+    # (systems, by whom), all three
+    as_good = (others >= own) & (others_cost <= own_cost)
+    better = (others > own) | (others_cost < own_cost)
+    beaten = as_good & better
     return ~beaten.any(axis=1)
 
 
@@ -172,14 +191,17 @@ def bayesian_signed_rank(
     shares.
     """
     z = np.concatenate([[0.0], np.asarray(differences, dtype=float)])
-    weights = np.random.default_rng(seed).dirichlet(np.ones(len(z)), draws)
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(len(z)), draws)  # (draws, observations)
     walsh = (z[:, None] + z) / 2
+    # of each draw, the weight of the pairs whose average is on each side of the rope
     shares = []  # (sides, draws)
     for side in (walsh < -rope, np.abs(walsh) <= rope, walsh > rope):
         counted = side.astype(float)
         share = np.einsum("di,ij,dj->d", weights, counted, weights, optimize=True)
         shares.append(share)
-    votes = np.bincount(np.argmax(shares, axis=0), minlength=3)
+    largest = np.argmax(shares, axis=0)
+    votes = np.bincount(largest, minlength=3)
     return tuple((votes / draws).tolist())
 
 
@@ -197,10 +219,13 @@ def slope_interval(
     b = np.log(np.asarray(list(y), float))
     a = a - a.mean()
     b = b - b.mean()
+    # least squares: b = g a, and the standard error of g
     g = float(a @ b / (a @ a))
     free = len(a) - 2  # degrees of freedom
     if free < 1:
         return g, -np.inf, np.inf
-    error = np.sqrt(((b - g * a) ** 2).sum() / free / (a @ a))
-    wide = float(t.ppf((1 + confidence) / 2, free) * error)
+    residual = ((b - g * a) ** 2).sum()
+    error = np.sqrt(residual / free / (a @ a))
+    quantile = t.ppf((1 + confidence) / 2, free)
+    wide = float(quantile * error)
     return g, g - wide, g + wide

@@ -20,6 +20,7 @@ CODES = set(
 HELD = (
     "graphs",
     "kernels",
+    "bank",
     "machines",
     "bounds",
     "statistics",

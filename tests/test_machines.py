@@ -20,10 +20,10 @@ from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from dagsvm_lab.bank import Bank
 from dagsvm_lab.evaluate import NeedsBlocks
 from dagsvm_lab.kernels import KERNELS, Gaussian, Kernel
 from dagsvm_lab.machines import (
-    Bank,
     pair_code,
     pair_index,
     rest_code,

@@ -136,7 +136,8 @@ def load(name: str, scaled: bool = False, **options) -> Dataset:
     X, y, rows, features = reader(card, **options)
     if scaled:
         X = _scaled(card, X, rows["train"])
-    features = features or tuple(f"x{j + 1}" for j in range(X.shape[1]))
+    if not features:
+        features = tuple(f"x{j + 1}" for j in range(X.shape[1]))
     return Dataset(card.name, X, y, rows, features, card)
 
 
@@ -152,7 +153,7 @@ def _scaled(card: Card, X: np.ndarray, n: int) -> np.ndarray:
     """Return X scaled as the card says, fitted on its first n rows."""
     if card.name == "covertype":  # its codes stay 0 or 1
         for j in range(10):  # a column at a time, for they are long
-            X[:, j] = standardise_like_training(X[:n, j], X[:, j])[1]
+            _, X[:, j] = standardise_like_training(X[:n, j], X[:, j])
         return X
     match card.scaling:
         case "none":

@@ -71,7 +71,8 @@ def read_originals(card: Card, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """
     data = []
     for file, digest in card.originals.items():
-        data.append(_unpacked(file, read_verified(folder / file, digest, card.name)))
+        packed = read_verified(folder / file, digest, card.name)
+        data.append(_unpacked(file, packed))
     if card.name == "mnist":
         return _mnist(data)
     X, labels = read_table(b"".join(data), **card.layout)
@@ -165,7 +166,9 @@ def read_idx(data: bytes) -> np.ndarray:
     """Return the array of bytes in an IDX file."""
     shape = []
     if data[:3] == b"\0\0\x08" and len(data) > 3:
-        shape = [int.from_bytes(data[4 + 4 * k : 8 + 4 * k]) for k in range(data[3])]
+        n_axes = data[3]
+        sizes = [data[4 + 4 * k : 8 + 4 * k] for k in range(n_axes)]
+        shape = [int.from_bytes(size) for size in sizes]
     start = 4 + 4 * len(shape)
     if not shape or len(data) - start != np.prod(shape, dtype=object):
         raise DataError("this is no whole IDX file of bytes.")

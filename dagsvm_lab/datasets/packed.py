@@ -82,21 +82,27 @@ def unpack(data: bytes) -> tuple[np.ndarray, np.ndarray]:
     """Return the values (float64) and the labels that `pack` was given."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            X = np.ascontiguousarray(file["codes"] / TENS[file["shift"]])
-            X.ravel()[file["missing"]] = np.nan
+            values = file["codes"] / TENS[file["shift"]]
+            X = np.ascontiguousarray(values)
+            X.ravel()[file["missing"]] = np.nan  # its own memory, as it is contiguous
             y = file["y"]
     except Exception as error:  # whatever zip, its compressions and NumPy may find
         raise DataError(f"this is no whole packed file: {error}") from None
-    return X, y.astype(np.int64) if y.dtype.kind == "i" else y
+    if y.dtype.kind == "i":
+        y = y.astype(np.int64)
+    return X, y
 
 
 def _as_integers(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return whole numbers and shifts that give the values of X back exactly."""
     shift = np.full(X.shape[1], MOST_DECIMALS + 1)
     for k in range(MOST_DECIMALS, -1, -1):
-        shift[(np.rint(X * TENS[k]) / TENS[k] == X).all(axis=0)] = k
+        restored = np.rint(X * TENS[k]) / TENS[k]
+        shift[(restored == X).all(axis=0)] = k
     if (shift <= MOST_DECIMALS).all():
-        return np.rint(X * TENS[shift]).astype(np.int64), shift
+        codes = np.rint(X * TENS[shift])
+        return codes.astype(np.int64), shift
+    # a shift for every value: as many digits as give all of them back
     size = np.abs(X)
     logarithm = np.log10(size, where=size > 0, out=np.zeros_like(size))
     exponent = np.floor(logarithm).astype(int)

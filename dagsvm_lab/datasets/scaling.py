@@ -3,15 +3,40 @@
 A column that is constant in the training rows becomes 0.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+
+
+@dataclass
+class _Affine:
+    """Columns to (X - start) / width * target + offset, and to 0 where width is 0."""
+
+    start: np.ndarray
+    width: np.ndarray
+    target: float = 1.0
+    offset: float = 0.0
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """The table so mapped, of X's type if that is of floating point."""
+        X = np.asarray(X)
+        kind = X.dtype
+        if not np.issubdtype(kind, np.floating):
+            kind = np.dtype(np.float64)
+        varies = self.width > 0
+        factor = np.zeros(np.shape(self.width))
+        np.divide(self.target, self.width, where=varies, out=factor)
+        shift = np.where(varies, self.offset, 0.0)
+        scaled = (X - self.start) * factor + shift
+        return scaled.astype(kind, copy=False)
 
 
 def scale_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple:
     """Return X_train and the others, each column's training range taken to [-1, 1]."""
     least = np.nanmin(X_train, axis=0)
     width = np.nanmax(X_train, axis=0) - least
-    tables = (X_train, *others)
-    return tuple(_affine(X, least, width, 2.0, -1.0) for X in tables)
+    scaled = _Affine(least, width, target=2.0, offset=-1.0)
+    return tuple(scaled(X) for X in (X_train, *others))
 
 
 def standardise_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple:
@@ -23,21 +48,5 @@ def standardise_like_training(X_train: np.ndarray, *others: np.ndarray) -> tuple
     deviation = np.nanstd(X_train, axis=0, dtype=np.float64)
     # the deviation of a constant column may miss 0 by rounding
     constant = np.nanmin(X_train, axis=0) == np.nanmax(X_train, axis=0)
-    width = np.where(constant, 0.0, deviation)
-    tables = (X_train, *others)
-    return tuple(_affine(X, mean, width, 1.0, 0.0) for X in tables)
-
-
-def _affine(
-    X: np.ndarray, start: np.ndarray, width: np.ndarray, target: float, offset: float
-) -> np.ndarray:
-    """Return (X - start) / width * target + offset, and 0 where the width is 0.
-
-    Of X's type, if that is of floating point.
-    """
-    X = np.asarray(X)
-    kind = X.dtype if np.issubdtype(X.dtype, np.floating) else np.dtype(np.float64)
-    varies = width > 0
-    factor = np.divide(target, width, where=varies, out=np.zeros(np.shape(width)))
-    scaled = (X - start) * factor + np.where(varies, offset, 0.0)
-    return scaled.astype(kind, copy=False)
+    standardised = _Affine(mean, np.where(constant, 0.0, deviation))
+    return tuple(standardised(X) for X in (X_train, *others))

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..bank import Bank
 from ..graphs import DecisionGraph
-from ..machines import Bank
 from .graphs import draw
 
 MOST_NODES = 500  # of a graph whose drawing can be read at all
@@ -102,7 +102,8 @@ class GraphDisplay:
         layers = np.bincount(self.graph.grow(MOST_NODES).depth())
         node = max(0.09, LETTER * self._letters(names))  # width, in sizes of letters
         width = max(node * layers.max(), 0.54)
-        self.ax_ = _axes(ax, (size * width, 0.07 * size * max(len(layers), 4)))
+        height = 0.07 * size * max(len(layers), 4)
+        self.ax_ = _axes(ax, (size * width, height))
         self.figure_ = self.ax_.figure
         draw(self.graph, self.ax_, names, self.code, self.path, size)
         for text in self.ax_.texts:

@@ -38,19 +38,21 @@ def draw(
     place = layout(graph)
     met = [] if path is None else way(graph, path)
     edges(graph, ax, place, met)
+    possible = graph.possible
+    centred = {"ha": "center", "va": "center", "fontsize": size, "zorder": 3}
     for k in range(graph.n_nodes):
-        leaf = graph.machine[k] < 0
-        text = names[graph.label[k]] if leaf else _sides(graph.machine[k], code, names)
+        machine = graph.machine[k]
+        leaf = machine < 0
+        text = names[graph.label[k]] if leaf else _sides(machine, code, names)
         box = {"boxstyle": "square", "fc": "white", "ec": "0.4", "lw": 0.8}
         if leaf:
             box |= {"boxstyle": "round", "fc": "#dbe9f6"}
         if k in met:
             box |= {"ec": RED, "lw": 1.6}
-        centred = {"ha": "center", "va": "center", "fontsize": size, "zorder": 3}
         ax.text(*place[k], text, bbox=box, **centred)
         if not leaf:
-            left = " ".join(names[c] for c in np.flatnonzero(graph.possible[k]))
-            _write_below(ax, place[k], left, size)
+            left = [names[c] for c in np.flatnonzero(possible[k])]
+            _write_below(ax, place[k], " ".join(left), size)
     ax.set_axis_off()
     ax.margins(0.08)
 
@@ -90,14 +92,19 @@ def edges(graph: DecisionGraph, ax, place: np.ndarray, met: list[int]) -> None:
             look = {"color": "0.75", "lw": 0.9}
             if (k, child) in taken:
                 look = {"color": RED, "lw": 2.4}
-            ax.plot(*zip(place[k], place[child], strict=True), zorder=1, **look)
+            x, y = zip(place[k], place[child], strict=True)
+            ax.plot(x, y, zorder=1, **look)
 
 
 def way(graph: DecisionGraph, f: np.ndarray) -> list[int]:
     """The nodes that a row with machine outputs f meets, root and leaf included."""
+
+    def ask(rows, machines: np.ndarray) -> np.ndarray:
+        return f[machines]
+
     met = [0]
-    for *_, children in graph.steps(1, lambda rows, machines: f[machines]):
-        met.append(int(children[0]))
+    for *_, (child,) in graph.steps(1, ask):
+        met.append(int(child))
     return met
 
 
@@ -115,8 +122,9 @@ def layout(graph: DecisionGraph) -> np.ndarray:
         nodes = np.flatnonzero(depth == layer)
         nodes = nodes[np.argsort(wish[nodes], kind="stable")]
         width = 2.0 ** max(last - layer - 2, 0) if full else 1.0
+        middle = (len(nodes) - 1) / 2
         for rank, k in enumerate(nodes):
-            x = (rank - (len(nodes) - 1) / 2) * width
+            x = (rank - middle) * width
             place[k] = x, -layer
             if graph.machine[k] < 0:
                 continue

@@ -173,7 +173,8 @@ class _Room:
         # times as bad as that; near, and to the right of its point, is better
         cost = covered(spots, marks) + 2 * covered(spots, others) + 5 * crossed
         cost += 20 * (above + below).sum(axis=1)
-        cost += unit**2 * (0.8 * self.reach - 2 * self.ways[:, 0] + 30 * astray)
+        right = self.ways[:, 0]
+        cost += unit**2 * (0.8 * self.reach - 2 * right + 30 * astray)
         k = int(np.argmin(cost))
         led = self.reach[k] > LED or astray[k]
         return centre[k], spots[k], bool(led)

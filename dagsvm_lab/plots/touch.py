@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from ..bank import Bank
 from ..files import project_root
 from ..graphs import DecisionGraph
-from ..machines import Bank, pair_code
+from ..machines import pair_code
 from ..report.record import QUIET
 from ..systems.filtered import FilteredDAGSVC
 from ..systems.sparse import leads
+
+LARGE = 1e9  # stands for infinity, which JSON does not have
 
 
 def walks(systems: Mapping[str, Any], X, y, X_train, y_train, shown=None) -> dict:
@@ -79,61 +82,72 @@ def _ranges(bank: Bank, met: list[int], X: np.ndarray, codes: np.ndarray) -> dic
 
 def _sides(code: np.ndarray) -> str:
     """The classes of a machine's two sides: "0|1,2"."""
-    parts = [",".join(map(str, np.flatnonzero(code == side))) for side in (1, -1)]
+    parts = []
+    for side in (1, -1):
+        members = np.flatnonzero(code == side)
+        parts.append(",".join(map(str, members)))
     return "|".join(parts)
 
 
 def _follow(est, x: np.ndarray) -> dict:
     """One row's answer and steps in one system."""
     bank = est.machines_
-    graph = est.graph_
     f = bank.decision(x[None])[0]
     steps: list[dict] = []
     seen: set[int] = set()  # support vectors met
     start = None
     if getattr(est, "filter_", None) is not None:
-        lead = leads(est.filter_.decision(x[None]))
+        (lead,) = leads(est.filter_.decision(x[None]))
         left = lead <= est.bound_
-        start = graph.entries(left)
+        start = est.graph_.entries(left[None])
         seen.update(est.filter_support_.tolist())
         first = {
             "machine": "filter",
-            "lead": lead[0].round(3).tolist(),
-            "bound": round(min(float(est.bound_), 1e9), 3),
-            "struck": np.flatnonzero(~left[0]).tolist(),
+            "lead": lead.round(3).tolist(),
+            "bound": round(_finite(est.bound_), 3),
+            "struck": np.flatnonzero(~left).tolist(),
             "kernel": len(seen),
         }
         steps.append(first)
-    for machine, struck in _met(graph, f, start):
+    for machine, struck in _met(est.graph_, f, start):
         seen.update(bank.coef[machine].indices.tolist())
         value = round(float(f[machine]), 4)
         about = {"machine": machine, "f": value, "struck": struck, "kernel": len(seen)}
         steps.append(about)
-    return {"answer": est.predict(x[None]).tolist()[0], "steps": steps}
+    (answer,) = est.predict(x[None]).tolist()
+    return {"answer": answer, "steps": steps}
+
+
+def _finite(bound: float) -> float:
+    """The bound of a filter as JSON can say it."""
+    return min(float(bound), LARGE)
 
 
 def _met(graph, f: np.ndarray, start) -> list[tuple[int, list[int]]]:
     """The machines that a row of outputs f meets, and what each eliminates."""
     if not isinstance(graph, DecisionGraph):
         return [(machine, []) for machine in range(len(f))]
+
+    def ask(rows, machines: np.ndarray) -> np.ndarray:
+        return f[machines]
+
     met = []
-    walk = graph.steps(1, lambda rows, machines: f[machines], start)
-    for _, nodes, _, children in walk:
-        struck = graph.possible[nodes[0]] & ~graph.possible[children[0]]
-        machine = int(graph.machine[nodes[0]])
+    for _, (node,), _, (child,) in graph.steps(1, ask, start):
+        struck = graph.possible[node] & ~graph.possible[child]
+        machine = int(graph.machine[node])
         met.append((machine, np.flatnonzero(struck).tolist()))
     return met
 
 
 def _filter(est: FilteredDAGSVC) -> dict:
-    """What a page needs to answer as a filtered DAG does; JSON has no infinity."""
-    calibration = np.nan_to_num(est.calibration_, posinf=1e9, neginf=-1e9)
+    """What a page needs to answer as a filtered DAG does."""
+    calibration = np.nan_to_num(est.calibration_, posinf=LARGE, neginf=-LARGE)
     return {
         "list": est.base_._list_.tolist(),
         "sv": est.filter_support_.tolist(),
         "coef": est.filter_coef_.round(6).tolist(),
         "bias": est.filter_intercept_.round(6).tolist(),
-        "bound": min(float(est.bound_), 1e9),
+        "bound": _finite(est.bound_),
         "calibration": calibration.round(5).tolist(),
     }
 
@@ -164,15 +178,18 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
         elif isinstance(est.graph_, DecisionGraph):
             own = [place[tuple(code)] for code in est.machines_.code.tolist()]
             graphs[name] = _nodes(est.graph_.grow(), own)
+    classes = first.classes_
     rng = np.random.default_rng(0)
-    points = rng.uniform(np.min(X, axis=0), np.max(X, axis=0), (10, 2))
-    answers = {
-        name: np.searchsorted(first.classes_, est.predict(points)).tolist()
-        for name, est in systems.items()
-    }
-    codes = np.searchsorted(first.classes_, y)
+    least = np.min(X, axis=0)
+    most = np.max(X, axis=0)
+    points = rng.uniform(least, most, (10, 2))
+    answers = {}
+    for name, est in systems.items():
+        codes = np.searchsorted(classes, est.predict(points))
+        answers[name] = codes.tolist()
+    codes = np.searchsorted(classes, y)
     return {
-        "classes": first.classes_.tolist(),
+        "classes": classes.tolist(),
         "gamma": bank.kernel.gamma,
         "points": np.column_stack([np.round(X, 3), codes]).tolist(),
         "sv": np.asarray(bank.vectors).round(6).tolist(),
@@ -185,21 +202,26 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
 
 def _machines(bank: Bank) -> list[dict]:
     """Each machine's support vectors, coefficients and bias."""
-    return [
-        {
+    machines = []
+    for row, bias in zip(bank.coef, bank.bias, strict=True):
+        about = {
             "sv": row.indices.tolist(),
             "beta": row.data.round(6).tolist(),
             "bias": round(float(bias), 6),
         }
-        for row, bias in zip(bank.coef, bank.bias, strict=True)
-    ]
+        machines.append(about)
+    return machines
 
 
 def _nodes(graph: DecisionGraph, own: list[int]) -> dict:
     """A grown graph as lists; machine t is called own[t], and a leaf's is -1."""
-    nodes = {part: getattr(graph, part).tolist() for part in ("left", "right", "label")}
     asked = [own[m] if m >= 0 else -1 for m in graph.machine.tolist()]
-    return {"machine": asked, **nodes}
+    return {
+        "machine": asked,
+        "left": graph.left.tolist(),
+        "right": graph.right.tolist(),
+        "label": graph.label.tolist(),
+    }
 
 
 def interactive(kind: str, data: object, height: int = 640) -> None:
@@ -214,16 +236,14 @@ def interactive(kind: str, data: object, height: int = 640) -> None:
         print(f"{kind}: run this cell in JupyterLab, or see the reader's edition")
         return
     folder = project_root() / "notebooks" / "site" / "_static"
-    texts = {
-        name: (folder / name).read_text(encoding="utf-8")
-        for name in ("parts.js", f"{kind}.js", "edition.css")
-    }
-    code = f"{texts['parts.js']}\n{texts[f'{kind}.js']}"
+    parts = (folder / "parts.js").read_text(encoding="utf-8")
+    own = (folder / f"{kind}.js").read_text(encoding="utf-8")
+    style = (folder / "edition.css").read_text(encoding="utf-8")
     call = f"dagsvm.{kind}(document.getElementById('here'), {json.dumps(data)});"
     page = (
-        f"<style>body {{ font: 14px sans-serif; }} {texts['edition.css']}</style>"
+        f"<style>body {{ font: 14px sans-serif; }} {style}</style>"
         "<div class='touch' id='here'></div>"
-        f"<script>{code}\n{call}</script>"
+        f"<script>{parts}\n{own}\n{call}</script>"
     )
     size = f'width="100%" height="{height}" title="{kind}"'
     frame = f'<iframe srcdoc="{escape(page)}" {size}></iframe>'

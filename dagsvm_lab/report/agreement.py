@@ -127,11 +127,13 @@ def _agree(rule: tuple, column: str, fresh: dict, recorded: dict, key) -> bool:
         case ("points", width):
             return abs(a - b) <= width
         case ("percent", n):
-            ends = [_interval(row[column], row, n, key) for row in (fresh, recorded)]
+            a_low, a_high = _interval(a, fresh, n, key)
+            b_low, b_high = _interval(b, recorded, n, key)
             # they meet: the higher of the lower ends is not above the lower upper one
-            return max(low for low, _ in ends) <= min(high for _, high in ends) + 1e-9
+            return max(a_low, b_low) <= min(a_high, b_high) + 1e-9
         case ("count", share):
-            return abs(a - b) <= share * max(abs(a), abs(b)) + 1e-9
+            larger = max(abs(a), abs(b))
+            return abs(a - b) <= share * larger + 1e-9
         case _:
             raise ValueError(f"unknown rule {rule!r}")
 
@@ -149,4 +151,6 @@ def _interval(percent: float, row: dict, n, key) -> tuple[float, float]:
         width = COUNTS_DIFFER * max(abs(percent), abs(100 - percent)) / 2
         return percent - width, percent + width
     n = round(n)
-    return binomial_interval(min(n, max(0, round(percent * n / 100))), n)
+    hits = round(percent * n / 100)
+    hits = min(n, max(0, hits))
+    return binomial_interval(hits, n)

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from .claims import Cells, Claim, Tables
+from .cells import Cells
+from .claims import Claim
 from .pictures import paragraph
+from .recorded import Tables
 from .tables import matrix, show
 from .verdicts import NOT_IN_RUN
 

@@ -36,17 +36,16 @@ import numpy as np
 import pandas as pd
 
 from . import verdicts as v
+from .cells import Cells
+from .recorded import NotRecordedError as NotRecordedError  # notebooks find them here
+from .recorded import Tables as Tables
+from .verdicts import INFERRED as INFERRED
+from .verdicts import WRITTEN as WRITTEN
 
-WRITTEN = "as written"
-INFERRED = "as inferred"
 JUDGED = (v.REPRODUCED, v.CLOSE, v.WITHIN_CHANCE, v.NOT_REPRODUCED)
 HOLD = (v.REPRODUCED, v.CLOSE, v.BY_DEFINITION, v.FITTED)
-Body = Callable[["Tables"], object]
-Rule = Callable[["Tables", str], object]  # of the tables and the reading
-
-
-class NotRecordedError(LookupError):
-    """A table or data set that a claim rests on is not there."""
+Body = Callable[[Tables], object]
+Rule = Callable[[Tables, str], object]  # of the tables and the reading
 
 
 @dataclass(frozen=True)
@@ -77,57 +76,6 @@ class Outcome:
         """Effect, what could have been told apart, and chance, in one phrase."""
         parts = {"effect": self.effect, "tells": self.tells, "chance": self.chance}
         return "; ".join(f"{name} {text}" for name, text in parts.items() if text)
-
-
-class Tables:
-    """Tables by name; the first of the folders that has one gives it.
-
-    Parameters
-    ----------
-    *folders : Path
-        Where to look for <name>.csv.
-    only : set of str, optional
-        The names that a run has written: others, left by an earlier run, are not there.
-    outdated : set of str, optional
-        The names for which the first folder does not count.
-    """
-
-    def __init__(
-        self,
-        *folders: Path,
-        only: set[str] | None = None,
-        outdated: set[str] | frozenset[str] = frozenset(),
-    ) -> None:
-        self.folders = folders
-        self.only = only
-        self.outdated = outdated
-        self.read: set[str] = set()  # the names that were asked for
-
-    @property
-    def partial(self) -> bool:
-        """Whether these are the tables of a reader's run, which may leave sets out."""
-        return self.only is not None
-
-    @property
-    def missing(self) -> str:
-        """The word for what rests on a table that is not there."""
-        return v.NOT_IN_RUN if self.partial else v.NOT_AVAILABLE
-
-    def get(self, name: str) -> pd.DataFrame | None:
-        """Return the table, or None where there is none."""
-        self.read.add(name)
-        if self.only is not None and name not in self.only:
-            return None
-        for folder in self.folders[1 if name in self.outdated else 0 :]:
-            path = folder / f"{name}.csv"
-            if path.is_file():
-                return pd.read_csv(path)
-        return None
-
-    def __getitem__(self, name: str) -> pd.DataFrame:
-        if (found := self.get(name)) is None:
-            raise NotRecordedError(f"no table {name}")
-        return found
 
 
 def each_row(table: str, condition: str, where: str | None = None) -> Body:
@@ -234,55 +182,6 @@ class Claim:
             "remarks": "; as inferred: ".join(remarks),
             "evidence": self.evidence,
         }
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A published table and the recorded one that answers it, cell by cell, in one
-    reading.
-
-    `columns` gives each column its rule; `fitted(key, column)` marks cells that the
-    reading was fitted on.
-    """
-
-    id: str
-    printed: pd.DataFrame
-    place: str
-    table: str
-    keys: Sequence[str]
-    columns: dict[str, Sequence]
-    reading: str = WRITTEN
-    fitted: Callable[[tuple, str], bool] | None = None
-
-    @property
-    def digits(self) -> dict[str, int]:
-        """How many decimals were printed, by column."""
-        return {name: v.decimals(self.printed[name]) for name in self.columns}
-
-    def against(self, measured: pd.DataFrame | None) -> pd.DataFrame:
-        """Compare with a measured table: a row a cell, its name, keys, quantity,
-        published, measured, verdict.
-        """
-        if measured is not None and not {*self.keys} <= {*measured.columns}:
-            raise ValueError(f"{self.table}: its rows need {', '.join(self.keys)}")
-        found = v.compare(self.printed, measured, self.keys, self.columns)
-        if self.fitted is not None:
-            keys = found[list(self.keys)].itertuples(index=False, name=None)
-            pairs = zip(keys, found["quantity"], strict=True)
-            fitted = np.array([self.fitted(*pair) for pair in pairs], dtype=bool)
-            found.loc[fitted & found["measured"].notna(), "verdict"] = v.FITTED
-        return found
-
-    def texts(self, measured: pd.DataFrame | None) -> pd.DataFrame:
-        """Compare, and say numbers in words: the published as printed, the measured
-        with a decimal more.
-        """
-        found = self.against(measured)
-        decimals = [self.digits[name] for name in found["quantity"]]
-        for column, more in {"published": 0, "measured": 1}.items():
-            pairs = zip(found[column], decimals, strict=True)
-            found[column] = [v.number(x, printed + more) for x, printed in pairs]
-        return found
 
 
 def _every_cell(key: tuple, column: str) -> bool:

@@ -45,7 +45,8 @@ WORSE_FIRST = (v.NOT_REPRODUCED, v.WITHIN_CHANCE, v.CLOSE, v.REPRODUCED)
 
 def interval_text(estimate: float, low: float, high: float, digits: int = 2) -> str:
     """Write an estimate with its 95 % interval."""
-    return f"{estimate:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    middle, low, high = (f"{x:.{digits}f}" for x in (estimate, low, high))
+    return f"{middle} [{low}, {high}]"
 
 
 def against(
@@ -81,7 +82,10 @@ def above(
     else:
         word = v.WITHIN_CHANCE
     text = interval_text(estimate, low, high, digits)
-    tells = "" if np.isinf(high) else f"differences of {(high - low) / 2:.{digits}f}"
+    tells = ""
+    if not np.isinf(high):
+        half = (high - low) / 2
+        tells = f"differences of {half:.{digits}f}"
     return Outcome(word, text, tells=tells, chance=chance)
 
 
@@ -118,17 +122,19 @@ def near_zero(
 def every(holds: Sequence[bool], of: str = "", tells: str = "") -> Outcome:
     """Judge "on each": one exception is enough to fail; `of` names the cases."""
     holds = np.asarray(holds, dtype=bool)
-    text = f"{int(holds.sum())} of {len(holds)}{' ' * bool(of)}{of}"
-    return Outcome(
-        v.claim_verdict(bool(holds.all()) if len(holds) else None), text, tells=tells
-    )
+    text = f"{int(holds.sum())} of {len(holds)}"
+    if of:
+        text += f" {of}"
+    all_hold = bool(holds.all()) if len(holds) else None
+    return Outcome(v.claim_verdict(all_hold), text, tells=tells)
 
 
 def some(holds: Sequence[bool], of: str = "sets") -> Outcome:
     """Judge "may": it holds if it happens in one case."""
     holds = np.asarray(holds, dtype=bool)
     text = f"on {int(holds.sum())} of {len(holds)} {of}"
-    return Outcome(v.claim_verdict(bool(holds.any()) if len(holds) else None), text)
+    one_holds = bool(holds.any()) if len(holds) else None
+    return Outcome(v.claim_verdict(one_holds), text)
 
 
 def majority(differences: Sequence[float], of: str = "sets") -> Outcome:
@@ -159,10 +165,11 @@ def majority(differences: Sequence[float], of: str = "sets") -> Outcome:
 
 def _sign_power(n: int, of: str) -> str:
     """How many of n cases must agree before a sign test speaks."""
-    needed = next((k for k in range(n + 1) if sign_interval(k, n - k)[1] > 0), None)
-    if needed is None:
-        return f"nothing: {n} {of} are too few"
-    return f"{needed} of {n} {of} or more"
+    for needed in range(n + 1):
+        _, low, _ = sign_interval(needed, n - needed)
+        if low > 0:
+            return f"{needed} of {n} {of} or more"
+    return f"nothing: {n} {of} are too few"
 
 
 def most_outcomes(outcomes: Iterable[Outcome]) -> Outcome:
@@ -170,7 +177,8 @@ def most_outcomes(outcomes: Iterable[Outcome]) -> Outcome:
     one, within chance."""
     outcomes = list(outcomes)
     words = pd.Series([o.word for o in outcomes]).value_counts()
-    word = words.index[0] if words.iloc[0] > len(outcomes) / 2 else v.WITHIN_CHANCE
+    most_have_it = words.iloc[0] > len(outcomes) / 2
+    word = words.index[0] if most_have_it else v.WITHIN_CHANCE
     return Outcome(word, "; ".join(o.text for o in outcomes))
 
 
@@ -269,8 +277,8 @@ def drawn(values: Sequence[float], printed: float, digits: int = 0) -> Outcome:
     low, high = np.quantile(values, [0.025, 0.975])
     near = 0.5 * 10.0**-digits
     inside = low - near <= printed <= high + near
-    middle = v.number(np.median(values), 1)
-    text = f"{middle} [{v.number(low, 1)}, {v.number(high, 1)}]"
+    middle, least, most = (v.number(x, 1) for x in (np.median(values), low, high))
+    text = f"{middle} [{least}, {most}]"
     return Outcome(v.claim_verdict(inside), text, tells="what 95 % of draws never show")
 
 

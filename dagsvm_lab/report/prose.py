@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from .claims import NotRecordedError, Tables
+from .recorded import NotRecordedError, Tables
 from .verdicts import number
 
 Sentence = str | Callable[[Tables], str]
@@ -15,7 +15,8 @@ def of(table: pd.DataFrame, name: str, column: str = "dataset") -> pd.DataFrame:
     """Return the rows of one data set; where a run left it out, raise
     `NotRecordedError`, so that a claim is "not in this run" and a sentence is left out.
     """
-    if not len(found := table[table[column] == name]):
+    found = table[table[column] == name]
+    if not len(found):
         raise NotRecordedError(f"no rows of {name}")
     return found
 
@@ -29,7 +30,8 @@ def listed(names: Iterable[str], last: str = "and") -> str:
     names = [str(name) for name in names]
     if len(names) < 2:
         return "".join(names)
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+    *others, final = names
+    return f"{', '.join(others)} {last} {final}"
 
 
 def span(values: Sequence[float], digits: int = 1, unit: str = "") -> str:
@@ -43,8 +45,11 @@ def span(values: Sequence[float], digits: int = 1, unit: str = "") -> str:
     values = np.asarray(values, dtype=float)
     if not values.size:
         raise NotRecordedError("no values")
-    low, high = (number(x, digits) for x in (np.nanmin(values), np.nanmax(values)))
-    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+    low = number(np.nanmin(values), digits)
+    high = number(np.nanmax(values), digits)
+    if low == high:
+        return f"{low}{unit}"
+    return f"{low} to {high}{unit}"
 
 
 def by_name(values: pd.Series) -> str:
@@ -53,7 +58,8 @@ def by_name(values: pd.Series) -> str:
     >>> by_name(pd.Series({"iris": 1.5, "wine": 2}))
     'iris 1.50, wine 2.00'
     """
-    return ", ".join(f"{name} {value:.2f}" for name, value in values.items())
+    parts = [f"{name} {value:.2f}" for name, value in values.items()]
+    return ", ".join(parts)
 
 
 def said(tables: Tables, *sentences: Sentence) -> list[str]:

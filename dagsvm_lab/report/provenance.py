@@ -57,8 +57,10 @@ def date_and_version(about: Mapping) -> str:
     >>> date_and_version({"date": "2025-03-01", "versions": {"dagsvm-lab": "3.0"}})
     'of 2025-03-01, version 3.0'
     """
-    made = f"version {about.get('versions', {}).get('dagsvm-lab', 'unknown')}"
-    return f"of {about['date']}, {made}" if "date" in about else f"with {made}"
+    number = about.get("versions", {}).get("dagsvm-lab", "unknown")
+    if "date" in about:
+        return f"of {about['date']}, version {number}"
+    return f"with version {number}"
 
 
 def loop_times(folder: Path, name: str, loops: Iterable[str]) -> str:
@@ -67,18 +69,24 @@ def loop_times(folder: Path, name: str, loops: Iterable[str]) -> str:
     """
     with suppress(OSError, KeyError):
         about = read_run(folder)
-        seconds = {loop: about["loops"].get(loop, 0) for loop in loops}
-        times = [f"{loop} {s:.0f} s" for loop, s in seconds.items() if s >= 1]
         profile = about["parameters"]["profile"]
-        return f"{', '.join(times)} in {name} ({profile} profile)" if times else ""
+        times = []
+        for loop in loops:
+            seconds = about["loops"].get(loop, 0)
+            if seconds >= 1:
+                times.append(f"{loop} {seconds:.0f} s")
+        if times:
+            return f"{', '.join(times)} in {name} ({profile} profile)"
     return ""
 
 
 def provenance_table(about: Mapping, head: str) -> pd.DataFrame:
     """Lay out what a run.json says, a row a fact; `head` names the run."""
     rows = {"date": about["date"]} if "date" in about else {}
-    rows |= {**about["parameters"], "seconds": about["seconds"]}
+    rows |= about["parameters"]
+    rows["seconds"] = about["seconds"]
     rows |= about["versions"]
-    rows |= {f"data: {name}": digest[:12] for name, digest in about["data"].items()}
+    for name, digest in about["data"].items():
+        rows[f"data: {name}"] = digest[:12]
     values = [str(value) for value in rows.values()]
     return pd.DataFrame({"what": list(rows), head: values})

@@ -1,4 +1,4 @@
-"""Which run a page shows, and where a notebook's tables, figures and provenance go.
+"""Where a notebook's tables, figures and provenance go, and what its page displays.
 
     about = dict(out_dir=out_dir, profile=profile, seed=seed)
     run = Record("01_platt2000", paper=platt, **about)
@@ -8,12 +8,7 @@
     run.close(["letter"])                                # run.json: what produced them
     run.provenance()                                     # the same, as the last table
 
-The rule stands here and nowhere else. With default parameters (profile quick, seed 0,
-every other one None; n_jobs and out_dir do not count) a page shows the record: the
-tables that the last full run left in figures/, with figures, prose and verdicts that
-are computed from them, and a line on what this quick run just found. With any other
-parameter it shows the reader's own run in all four, and from a changed cell on
-(edits.py).
+Which run the page shows, the record or the reader's own, is decided in shown.py.
 
 Every file is written under a temporary name and renamed: a run that is killed leaves
 the old file or the new one.
@@ -40,9 +35,8 @@ from ..files import (
 )
 from .agreement import agreement
 from .beside import show_cells, show_claims
-from .claims import Paper, Tables
-from .edits import Edits
-from .parameters import PROFILES, changed, in_words, refuse_unknown
+from .claims import Paper
+from .parameters import PROFILES, refuse_unknown
 from .pictures import (
     close,
     display_figure,
@@ -55,20 +49,20 @@ from .prose import Sentence, said
 from .provenance import (
     RUN,
     data_digests,
-    date_and_version,
-    has_run,
     loop_times,
     provenance_table,
     read_run,
     versions,
 )
+from .recorded import Tables
+from .shown import ShownRun
 from .tables import show
 
 QUIET = "DAGSVM_LAB_QUIET"  # the variable that a batch sets: no progress lines
 
 
-class Record:
-    """One run of a notebook: the folder it writes to, and which run its page shows.
+class Record(ShownRun):
+    """One run of a notebook: the folder it writes to, and what its page displays.
 
     Parameters
     ----------
@@ -111,73 +105,20 @@ class Record:
                 f"profile must be one of {', '.join(PROFILES)}, not {profile!r}"
             )
         refuse_unknown()
+        self._start = time.perf_counter()
         root = checkout() or Path.cwd()
-        self.key = key
-        self.folder = root / out_dir / key
-        self.committed = root / "figures" / key
-        self.parameters = {"profile": profile, "seed": seed, **parameters}
-        self.written: set[str] = set()  # tables of this run
-        self.outdated: set[str] = set()  # those whose record has other columns
-        self.agreements: dict[str, str] = {}  # and how they agree with the record
+        own = {"profile": profile, "seed": seed, **parameters}
+        super().__init__(root, key, out_dir, own)
+        self.agreements: dict[str, str] = {}  # how tables agree with the record
         self.datasets: dict[str, str] = {}
         self.seconds = 0.0
         self.loops: dict[str, float] = {}
         self.paper = paper
-        self._start = time.perf_counter()
-        other = changed(self.parameters)
-        if self.folder == self.committed and other != {"profile": "full"}:
-            raise ValueError(
-                "figures/ holds the full run with default parameters: give out_dir "
-                "another folder, or profile full and nothing else"
-            )
-        self.shows_record = not other and has_run(self.committed)
-        committed = sorted((root / "notebooks").glob(f"{key}*.ipynb"))
-        self._edits = Edits(committed[0] if committed else None)
 
     @property
     def full(self) -> bool:
         """Whether this run computes everything."""
         return self.parameters["profile"] == "full"
-
-    @property
-    def tables(self) -> Tables:
-        """The tables that this page shows: the record's, or what this run wrote."""
-        if self.shows_record:
-            return Tables(self.committed, self.folder, outdated=self.outdated)
-        return Tables(self.folder, only=self.written)
-
-    def recorded(self, name: str) -> pd.DataFrame | None:
-        """The recorded table, or None: for what a page says of the record by name."""
-        return Tables(self.committed).get(name)
-
-    @property
-    def _beside(self) -> Tables | None:
-        """The record's tables, where a reader's run is shown beside them."""
-        if self.shows_record or self.folder == self.committed:
-            return None
-        return Tables(self.committed)
-
-    def heading(self) -> None:
-        """Display which run this page shows, and what stands beside it."""
-        if self.shows_record:
-            text = (
-                f"**This page shows the recorded full run** {self._record_is()}: its "
-                "tables and figures, and words and verdicts computed from them. What "
-                "the run that made this page found itself (quick profile, smaller "
-                "samples) is said in a line under each table."
-            )
-        else:
-            text = f"**This page shows this run**: {in_words(self.parameters)}."
-            if has_run(self.committed) and self.folder != self.committed:
-                text += (
-                    " Tables, figures, words and verdicts are its own. What is called "
-                    f"*recorded* is the project's full run {self._record_is()}."
-                )
-        paragraph(text)
-
-    def _record_is(self) -> str:
-        """Date and version of the recorded run, as far as run.json says them."""
-        return date_and_version(read_run(self.committed))
 
     def table(
         self,
@@ -234,15 +175,6 @@ class Record:
             self.agreement(name)
         return shown
 
-    def _heed_edits(self) -> None:
-        """Show the reader's own run from the first changed cell on, and say so."""
-        if self.shows_record and self._edits:
-            self.shows_record = False
-            paragraph(
-                "**From here on this page shows this run**: a cell was changed. What "
-                f"is called *recorded* is the full run {self._record_is()}."
-            )
-
     def _agreement(self, name: str, keys, rules, note: str) -> str:
         """Say how this run's table agrees with the record; "" where there is none."""
         recorded = self.recorded(name)
@@ -256,7 +188,8 @@ class Record:
             self.outdated.add(name)
             return f"{name}: of {run}, as the record has other columns"
         found = agreement(fresh, recorded, keys, rules)
-        return f"{name}, {run}: {found}{f' ({note})' if note else ''}"
+        why = f" ({note})" if note else ""
+        return f"{name}, {run}: {found}{why}"
 
     def agreement(self, *names: str) -> None:
         """Display a line on how this run's tables agree with the record."""
@@ -280,10 +213,9 @@ class Record:
         # no date, and ids from a fixed salt: the same figure has the same bytes
         box = laid_out(fig)
         look = {"bbox_inches": box, "metadata": {"Date": None}}
+        svg = self.folder / f"{name}.svg"
         with rc_context({"svg.hashsalt": self.key}):
-            write_atomically(
-                self.folder / f"{name}.svg", lambda part: fig.savefig(part, **look)
-            )
+            write_atomically(svg, lambda part: fig.savefig(part, **look))
         shown = png(fig, 100, box)
         kept = png(fig, 150, box) if self.full else shown
         write_bytes(self.folder / f"{name}.png", kept)
@@ -311,23 +243,18 @@ class Record:
             file=sys.stdout,
             disable=QUIET in os.environ,
         )
-        self.loops[what] = self.loops.get(what, 0) + round(
-            time.perf_counter() - start, 1
-        )
+        seconds = round(time.perf_counter() - start, 1)
+        self.loops[what] = self.loops.get(what, 0) + seconds
 
     def map(self, function: Callable, cases: Iterable[tuple], what: str) -> list:
         """Compute `function(*case)` for all cases on n_jobs processes, as the notebook
         says, with `progress`.
         """
         cases = list(cases)
-        parallel = Parallel(
-            self.parameters.get("n_jobs", 1), batch_size=1, return_as="generator"
-        )
-        return list(
-            self.progress(
-                parallel(delayed(function)(*case) for case in cases), what, len(cases)
-            )
-        )
+        n_jobs = self.parameters.get("n_jobs", 1)
+        parallel = Parallel(n_jobs, batch_size=1, return_as="generator")
+        found = parallel(delayed(function)(*case) for case in cases)
+        return list(self.progress(found, what, len(cases)))
 
     def expected(self, *loops: str):
         """Markdown that says how long these loops took in the recorded run and when
@@ -336,11 +263,9 @@ class Record:
         from IPython.display import Markdown
 
         folders = {"the recorded run": self.committed, "the last run here": self.folder}
-        told = []
-        for run, folder in folders.items():
-            if times := loop_times(folder, run, loops):
-                told.append(times)
-        return Markdown(f"*The next cell took: {'; '.join(told)}.*" if told else "")
+        told = [loop_times(folder, run, loops) for run, folder in folders.items()]
+        told = "; ".join(times for times in told if times)
+        return Markdown(f"*The next cell took: {told}.*" if told else "")
 
     def claims(self, *ids: str) -> None:
         """Show these claims of the paper: its words, the number, and the verdict in

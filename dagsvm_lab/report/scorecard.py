@@ -13,18 +13,16 @@ from pathlib import Path
 import pandas as pd
 
 from ..files import write_atomically, write_text
-from .claims import INFERRED, WRITTEN, Paper, Tables
+from .claims import Paper
+from .recorded import Tables
 from .tables import SIGNS
-from .verdicts import NOT_AVAILABLE, NOT_REPRODUCED, WORDS
+from .verdicts import INFERRED, NOT_AVAILABLE, NOT_REPRODUCED, WORDS, WRITTEN
 
-BARS = dict(
-    zip(
-        WORDS,
-        ("#0072b2", "#56b4e9", "#f0e442", "#d55e00", "#b8a9c9", "#9c9c9c")
-        + ("#d0d0d0", "#e2e2e2", "#c0c0c0", "#8c8c8c", "#f2f2f2", "#fafafa"),
-        strict=True,
-    )
+COLOURS = (
+    *("#0072b2", "#56b4e9", "#f0e442", "#d55e00", "#b8a9c9", "#9c9c9c"),
+    *("#d0d0d0", "#e2e2e2", "#c0c0c0", "#8c8c8c", "#f2f2f2", "#fafafa"),
 )
+BARS = dict(zip(WORDS, COLOURS, strict=True))
 STATEMENTS = "statements"
 INDEPENDENT = "independent statements"
 TABLE_CELLS = "table cells"
@@ -76,12 +74,10 @@ def tally(card: pd.DataFrame, titles: Mapping[str, str] | None = None) -> pd.Dat
 def independent(statements: pd.DataFrame) -> pd.DataFrame:
     """Return one row for all statements of a paper that share their evidence."""
     shares = statements["evidence"] != ""
-    merged = [
-        rows.iloc[:1].assign(
-            id=evidence, **{column: _word(rows[column]) for column in VERDICTS.values()}
-        )
-        for (_, evidence), rows in statements[shares].groupby(["paper", "evidence"])
-    ]
+    merged = []
+    for (_, evidence), rows in statements[shares].groupby(["paper", "evidence"]):
+        words = {column: _word(rows[column]) for column in VERDICTS.values()}
+        merged.append(rows.iloc[:1].assign(id=evidence, **words))
     return pd.concat([statements[~shares], *merged], ignore_index=True)
 
 
@@ -163,12 +159,13 @@ def sentence(card: pd.DataFrame) -> str:
 
 def _markdown(table: pd.DataFrame) -> str:
     """Write a table in Markdown."""
-    lines: list[Iterable] = [table.columns, ["---"] * table.shape[1]]
-    lines += table.itertuples(index=False)
-    return "\n".join(
-        "| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |"
-        for line in lines
-    )
+    rows: list[Iterable] = [table.columns, ["---"] * table.shape[1]]
+    rows += table.itertuples(index=False)
+    lines = []
+    for row in rows:
+        cells = [str(cell).replace("|", "/") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _page(papers: Mapping[str, Paper], card: pd.DataFrame, counts: pd.DataFrame) -> str:
@@ -200,18 +197,17 @@ def draw(counts: pd.DataFrame):
     from matplotlib.figure import Figure
 
     words = [word for word in WORDS if word in counts]
-    kinds = [
-        kind
-        for kind in (STATEMENTS, INDEPENDENT, TABLE_CELLS)
-        if kind in set(counts["of"])
-    ]
+    there = set(counts["of"])
+    kinds = [k for k in (STATEMENTS, INDEPENDENT, TABLE_CELLS) if k in there]
     most = counts.groupby("of").size().max()
-    figure = Figure(figsize=(3.4 * len(kinds), 1.5 + 0.3 * most), layout="constrained")
-    panels = figure.subplots(1, len(kinds), squeeze=False)[0]
+    size = (3.4 * len(kinds), 1.5 + 0.3 * most)
+    figure = Figure(figsize=size, layout="constrained")
+    (panels,) = figure.subplots(1, len(kinds), squeeze=False)
     for k, (ax, kind) in enumerate(zip(panels, kinds, strict=True)):
-        _bars(ax, counts[counts["of"] == kind], words)
+        rows = counts[counts["of"] == kind]
+        _bars(ax, rows, words)
         ax.set_title(kind, fontsize=10)
-        if k and len(counts[counts["of"] == kind]) == most:
+        if k and len(rows) == most:  # the first panel's names are the same
             ax.set_yticklabels([])
     figure.legend(
         *panels[0].get_legend_handles_labels(),

@@ -10,22 +10,12 @@ import pandas as pd
 from .verdicts import WORDS, number
 
 SIGNS = dict(zip(WORDS, "✓≈~✗¶∅≡⊂○?–▫", strict=True))
-# text and background of each verdict: readable on white and on dark pages, told apart
-# by colour-blind readers
-INKS = dict(
-    zip(
-        WORDS,
-        ("#003a5c", "#0b4a4a", "#5c4a00", "#6b2500") + ("#404040",) * 8,
-        strict=True,
-    )
-)
-PAPERS = dict(
-    zip(
-        WORDS,
-        ("#cfe6f5", "#d6f0ea", "#fbeeb8", "#fbd9c6") + ("#ebebeb",) * 8,
-        strict=True,
-    )
-)
+# text and background of the first four verdicts, and of all others: readable on white
+# and on dark pages, told apart by colour-blind readers
+_INKS = ("#003a5c", "#0b4a4a", "#5c4a00", "#6b2500", *["#404040"] * 8)
+_PAPERS = ("#cfe6f5", "#d6f0ea", "#fbeeb8", "#fbd9c6", *["#ebebeb"] * 8)
+INKS = dict(zip(WORDS, _INKS, strict=True))
+PAPERS = dict(zip(WORDS, _PAPERS, strict=True))
 BY_SIGN = {sign: word for word, sign in SIGNS.items()}
 
 
@@ -44,37 +34,36 @@ class Table:
         if named:
             df = df.reset_index()
         self.caption = caption
-        digits = (
-            dict.fromkeys(df, precision) if isinstance(precision, int) else precision
-        )
-        self.cells = {
-            name: [_text(x, digits.get(name, 2)) for x in df[name].tolist()]
-            for name in df
-        }
-        self.side = {
-            name: "right" if all(map(_is_number, cells)) else "left"
-            for name, cells in self.cells.items()
-        }
+        if isinstance(precision, int):
+            precision = dict.fromkeys(df, precision)
+        self.cells = {}
+        self.side = {}
+        for name in df:
+            digits = precision.get(name, 2)
+            cells = [_text(x, digits) for x in df[name].tolist()]
+            self.cells[name] = cells
+            self.side[name] = "right" if all(map(_is_number, cells)) else "left"
 
     def __repr__(self) -> str:
         columns = []
         for name, cells in self.cells.items():
-            width = max(map(len, [str(name), *cells]))
+            column = [str(name), *cells]
+            width = max(map(len, column))
             pad = str.rjust if self.side[name] == "right" else str.ljust
-            columns.append([pad(cell, width) for cell in (str(name), *cells)])
+            columns.append([pad(cell, width) for cell in column])
         lines = ["  ".join(line).rstrip() for line in zip(*columns, strict=True)]
-        return "\n".join([self.caption, *lines] if self.caption else lines)
+        if self.caption:
+            lines.insert(0, self.caption)
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        sides = {name: f'style="text-align:{side}"' for name, side in self.side.items()}
-        heads = [
-            f'<th scope="col" {look}>{escape(str(name).replace("_", " "))}</th>'
-            for name, look in sides.items()
-        ]
-        columns = [
-            [f"<td {sides[name]}>{_marked(text)}</td>" for text in cells]
-            for name, cells in self.cells.items()
-        ]
+        heads = []
+        columns = []
+        for name, cells in self.cells.items():
+            look = f'style="text-align:{self.side[name]}"'
+            title = escape(str(name).replace("_", " "))
+            heads.append(f'<th scope="col" {look}>{title}</th>')
+            columns.append([f"<td {look}>{_marked(text)}</td>" for text in cells])
         rows = [f"<tr>{''.join(row)}</tr>" for row in zip(*columns, strict=True)]
         head = f"<thead><tr>{''.join(heads)}</tr></thead>"
         body = "\n".join([head, "<tbody>", *rows, "</tbody>"])
@@ -86,9 +75,11 @@ class Table:
 
 def _text(value, digits: int) -> str:
     """A cell as text: a verdict with its sign, a float with so many decimals."""
-    if isinstance(value, str) and value:
-        return f"{SIGNS[value]} {value}" if value in SIGNS else value
-    if value == "" or pd.api.types.is_scalar(value) and pd.isna(value):
+    if isinstance(value, str) and value in SIGNS:
+        return f"{SIGNS[value]} {value}"
+    if isinstance(value, str):
+        return value or "-"
+    if pd.api.types.is_scalar(value) and pd.isna(value):
         return "-"
     if isinstance(value, float):
         return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: never -0

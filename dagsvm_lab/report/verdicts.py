@@ -27,6 +27,8 @@ import pandas as pd
 from ..statistics import binomial_interval
 
 PUBLISHED = Path(__file__).resolve().parents[1] / "published"
+WRITTEN = "as written"  # how a paper is read
+INFERRED = "as inferred"
 REPRODUCED = "reproduced"
 CLOSE = "close"
 WITHIN_CHANCE = "within chance"

@@ -1,20 +1,15 @@
 """Our solvers against their peers, in one run on the same data.
 
-Peers are LIBSVM and, where installed, oneDAL. Seconds are wall-clock, the best of some
-repeats; a ratio is ours over the peer's. `solvers` measures training and prediction on
-large sets, `small` on the collection's small ones, a single row included, and `growth`
-how both grow with rows, classes and inputs. The limit of a machine is what its kernel
-values cost alone: a product of float32 matrices, and exponentials.
+Peers are LIBSVM and, where installed, oneDAL; a ratio is ours over the peer's.
+`solvers` measures training and prediction on large sets, `small` on the collection's
+small ones, a single row included, and `growth` how both grow with rows, classes and
+inputs. resources.py says how seconds and memory are measured.
 """
 
-import os
-import sys
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import combinations
-from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -26,7 +21,6 @@ from sklearn.svm import SVC
 from ..datasets import load
 from ..files import project_root, write_csv
 from ..kernels import gamma_from_sigma
-from ..papers.common import timed
 from ..systems import (
     DAGSVC,
     DCSVC,
@@ -35,7 +29,7 @@ from ..systems import (
     MaxWinsSVC,
     OneVsRestSVC,
 )
-from ..threads import one_thread
+from .resources import PEER_CACHE, best, compare, peak_memory
 
 CASES = {  # sigma, C
     "usps": (5.06, 100.0),
@@ -52,7 +46,6 @@ TARGETS = {
     "predict, dag": 0.1,
 }
 SAMPLED = 20_000  # Covertype's test rows that the peers predict
-PEER_CACHE = 2000  # MB, for LIBSVM
 SMALL_SETS = "iris wine glass vowel vehicle segment optdigits pendigits letter".split()
 GROWTH = {
     "rows": (100, 300, 1000, 3000, 10_000, 30_000, 60_000),
@@ -70,15 +63,11 @@ ASKED_ALONE = 150  # rows that are asked one by one
 PROBED = 10  # pairs whose objectives are compared with LIBSVM's
 
 
-def best(run: Callable, *args, patience: float = 6.0, most: int = 3) -> float:
-    """Fewest seconds of up to `most` runs on `args`, within about `patience` in all."""
-    return timed(partial(run, *args), most, patience=patience)[1]
-
-
 def case(name: str) -> tuple:
     """One of the large data sets, and what estimators are given on it."""
     sigma, C = CASES[name]
-    return load(name, scaled=True), {"C": C, "gamma": gamma_from_sigma(sigma)}
+    settings = {"C": C, "gamma": gamma_from_sigma(sigma)}
+    return load(name, scaled=True), settings
 
 
 def measure(name: str) -> list[dict]:
@@ -106,7 +95,8 @@ def _pair_tasks(X, y, every, settings: dict) -> dict[str, dict]:
     tasks: dict[str, dict] = {}
     for jobs, task in ((1, "fit"), (2, "fit, 2 jobs")):
         votes = MaxWinsSVC(**settings, n_jobs=jobs)
-        tasks[f"{task}, first call"] = fit | {"ours_s": best(votes.fit, X, y, most=1)}
+        first = best(votes.fit, X, y, most=1)
+        tasks[f"{task}, first call"] = fit | {"ours_s": first}
         tasks[task] = fit | {"ours_s": best(votes.fit, X, y)}
     tasks["predict, max wins"] = predict | {"ours_s": best(votes.predict, T)}
     dag = DAGSVC(**settings, n_jobs=2).fit(X, y)
@@ -141,7 +131,8 @@ def agreement(name: str) -> tuple[float, float]:
         rows = np.isin(d.y_train, pair)
         X = d.X_train[rows].astype(float)
         y = d.y_train[rows]
-        peer = SVC(**settings, tol=1e-5, cache_size=PEER_CACHE).fit(X, y == pair[0])
+        peer = SVC(**settings, tol=1e-5, cache_size=PEER_CACHE)
+        peer.fit(X, y == pair[0])
         ours = MaxWinsSVC(**settings, tol=1e-5).fit(X, y).machines_
         support = X[peer.support_]
         beta = peer.dual_coef_[0]
@@ -150,47 +141,6 @@ def agreement(name: str) -> tuple[float, float]:
         difference = abs(ours.objective[0] - objective) / abs(objective)
         found.append((difference, ours.kkt_violation[0]))
     return tuple(np.max(found, axis=0))
-
-
-def limit(values: float, inputs: int) -> float:
-    """Seconds that so many values of a Gaussian kernel take.
-
-    A float32 product and its exponentials, in cache.
-    """
-    A = np.ones((256, inputs + 2), np.float32)
-    B = np.zeros((inputs + 2, 256), np.float32)
-    out = np.empty((256, 256), np.float32)
-
-    def run() -> None:
-        for _ in range(20):
-            np.exp(np.matmul(A, B, out=out), out=out)
-
-    with one_thread():
-        return best(run, patience=0.1, most=10) / (20 * out.size) * values
-
-
-def compare(X, y, T, repeats: int = 3, **settings) -> dict:
-    """Seconds of ours and LIBSVM's on rows X: fit, predict T, and one row.
-
-    With these the limit of this machine.
-    """
-    peer = SVC(cache_size=PEER_CACHE, **settings)
-    votes = MaxWinsSVC(**settings)
-    dag = DAGSVC(**settings)
-    row: dict[str, float] = {}
-    for who, est in (("libsvm", peer), ("ours", votes)):
-        est.fit(X, y).predict(T)
-        row[f"fit_{who}"] = best(est.fit, X, y, patience=4.0, most=repeats)
-        row[f"predict_{who}"] = best(est.predict, T, patience=4.0, most=repeats)
-    dag.fit_over(votes.machines_, X, y).predict(T[:1])
-    for who, est in (("libsvm", peer), ("votes", votes), ("ours", dag)):
-        row[f"one_row_{who}"] = best(est.predict, T[:1], patience=0.2, most=50)
-    bank = votes.machines_
-    of_class = np.unique(y, return_counts=True)[1]
-    of_machine = np.abs(bank.code) @ of_class  # rows of each machine
-    row["fit_limit"] = limit(float(bank.n_support @ of_machine), X.shape[1])
-    row["predict_limit"] = limit(float(len(bank.support) * len(T)), X.shape[1])
-    return row
 
 
 def small(names=SMALL_SETS, repeats: int = 15) -> pd.DataFrame:
@@ -209,7 +159,9 @@ def small(names=SMALL_SETS, repeats: int = 15) -> pd.DataFrame:
             rows.append({"dataset": name, "rows": len(X), "C": C} | row)
     table = pd.DataFrame(rows)
     for task in TASKS:
-        table[f"{task}_ratio"] = table[f"{task}_ours"] / table[f"{task}_libsvm"]
+        ours = table[f"{task}_ours"]
+        libsvm = table[f"{task}_libsvm"]
+        table[f"{task}_ratio"] = ours / libsvm
     return table
 
 
@@ -253,15 +205,17 @@ def _over_peers(table: pd.DataFrame) -> pd.DataFrame:
 
 def _answer_seconds(est, T: np.ndarray, repeats: int) -> dict[str, float]:
     """Seconds of a batch, and of a row asked alone."""
+    n = min(ASKED_ALONE, len(T))
+    rows = np.split(T[:n], n)
 
     def alone() -> None:
-        for row in np.split(T[:ASKED_ALONE], min(ASKED_ALONE, len(T))):
+        for row in rows:
             est.predict(row)
 
     alone()
     return {
         "batch_s": best(est.predict, T, most=repeats),
-        "row_s": best(alone, most=repeats) / min(ASKED_ALONE, len(T)),
+        "row_s": best(alone, most=repeats) / n,
     }
 
 
@@ -274,10 +228,11 @@ def made(
     """
     rng = np.random.default_rng(seed)
     y = np.arange(rows) % classes
-    places = rng.normal(size=(classes, min(inputs, 8)))
-    places *= 2.0 * classes**0.25 / np.sqrt(places.shape[1])
+    used = min(inputs, 8)  # inputs in which the classes differ
+    places = rng.normal(size=(classes, used))
+    places *= 2.0 * classes**0.25 / np.sqrt(used)
     X = rng.normal(size=(rows, inputs))
-    X[:, : places.shape[1]] += 2.0 * places[y]
+    X[:, :used] += 2.0 * places[y]
     return X, y
 
 
@@ -296,49 +251,21 @@ def growth(
         raise ValueError(f"over must be one of {', '.join(GROWTH)}, not {over!r}")
     rows = []
     for size in GROWTH[over] if sizes is None else sizes:
-        shape = {
+        shapes = {
             "rows": (size, 10, 16),
             "classes": (30 * size, size, 16),
             "inputs": (2000, 10, size),
-        }[over]
-        _, classes, inputs = shape
-        X, y = made(*shape, seed)
-        T = made(1000, classes, inputs, seed)[0]
+        }
+        n, classes, inputs = shapes[over]
+        X, y = made(n, classes, inputs, seed)
+        T, _ = made(1000, classes, inputs, seed)
         settings = {"C": 10.0, "gamma": 0.5 / inputs}
         row = {"over": over, "size": size} | compare(X, y, T, repeats, **settings)
         for who, family in (("ours", MaxWinsSVC), ("libsvm", SVC)):
-            row[f"memory_{who}"] = peak_memory(partial(family(**settings).fit, X, y))
+            est = family(**settings)
+            row[f"memory_{who}"] = peak_memory(partial(est.fit, X, y))
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def peak_memory(run: Callable[[], object]) -> float:
-    """MB of memory that `run` needs at its peak, above what is there before it.
-
-    It is measured in a new process, so `run` must be picklable: one that is forked from
-    this one would use again what was freed here, unseen.
-    """
-    if not hasattr(os, "fork"):
-        return float("nan")
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    # it stays what it is if the process runs out of memory
-    found = context.RawValue("d", float("nan"))
-    process = context.Process(target=_measure_peak, args=(run, found))
-    process.start()
-    process.join()
-    return found.value
-
-
-def _measure_peak(run: Callable[[], object], found) -> None:
-    """Set found.value to the MB by which `run` raises this process's peak."""
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # of ru_maxrss, in MB
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    run()
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found.value = (after - before) / unit
 
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
@@ -351,7 +278,8 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     slower = table["of_libsvm"] > table["target"]
     slower |= predicting & (table["of_onedal"] > 0.5)
     known = table["target"].notna() & table["of_libsvm"].notna()
-    return table.assign(reached=slower.map({True: "no", False: "yes"}).where(known))
+    reached = slower.map({True: "no", False: "yes"})
+    return table.assign(reached=reached.where(known))
 
 
 def main(what: str = "solvers") -> int:
@@ -377,7 +305,8 @@ def main(what: str = "solvers") -> int:
 
 def _print_means(ratios: pd.DataFrame, who: str = "") -> None:
     """Print the geometric mean of every column."""
-    means = np.exp(np.log(ratios).mean()).round(2)
+    logarithms = np.log(ratios)
+    means = np.exp(logarithms.mean()).round(2)
     print(f"{who}geometric means: {means.to_dict()}")
 
 

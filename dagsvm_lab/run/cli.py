@@ -92,6 +92,12 @@ def _parser() -> argparse.ArgumentParser:
 def _add_papers(commands) -> None:
     papers = commands.add_parser("papers", help="execute the notebooks with papermill")
     papers.set_defaults(run=_papers)
+    _add_what_is_run(papers)
+    _add_how_it_is_run(papers)
+
+
+def _add_what_is_run(papers: argparse.ArgumentParser) -> None:
+    """Notebooks and their parameters."""
     papers.add_argument(
         "--notebooks",
         type=Path,
@@ -125,6 +131,10 @@ def _add_papers(commands) -> None:
         metavar="FILE.yaml",
         help="names with lists of values: every combination is run, and collected",
     )
+
+
+def _add_how_it_is_run(papers: argparse.ArgumentParser) -> None:
+    """Where, for how long, and what becomes of it."""
     papers.add_argument(
         "--jobs",
         type=_positive,

@@ -15,7 +15,8 @@ import pandas as pd
 
 from ..files import CommandError, write_atomically, write_csv
 from ..papers import papers
-from ..report.claims import Tables
+from ..report.claims import Paper
+from ..report.recorded import Tables
 from ..report.scorecard import VERDICTS, judged
 from .jobs import STAMP
 
@@ -47,10 +48,11 @@ def runs_below(folder: Path) -> list[Run]:
     for stamp in sorted(folder.rglob(f"*{STAMP}")):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             about = json.loads(stamp.read_text(encoding="utf-8"))
+            parameters = dict(about["parameters"])
             files = [(stamp.parent / name).resolve() for name in about["files"]]
             tables = [path for path in files if path.suffix == ".csv"]
             name = stamp.relative_to(folder).as_posix().removesuffix(STAMP)
-            runs.append(Run(name, dict(about["parameters"]), tuple(sorted(tables))))
+            runs.append(Run(name, parameters, tuple(sorted(tables))))
     return runs
 
 
@@ -79,7 +81,8 @@ def collect(folder: Path, number: Sequence[str] | None = None) -> str:
     if number is not None:
         name, column = number
         figure = drawing(tables, name, column)
-        path = out / f"{name.replace('/', '-')}-{column}.svg"
+        safe = name.replace("/", "-")
+        path = out / f"{safe}-{column}.svg"
         write_atomically(path, figure.savefig)
         lines.append(f"figure: {path}")
     lines.append(f"{len(runs)} runs, {len(tables)} tables: {out}")
@@ -92,7 +95,8 @@ def runs_table(runs: Iterable[Run]) -> pd.DataFrame:
     for run in runs:
         row = {"run": run.name} | run.columns
         for path in run.tables:
-            words = _read(path, dtype=str).filter(regex="^verdict").stack().dropna()
+            verdict_columns = _read(path, dtype=str).filter(regex="^verdict")
+            words = verdict_columns.stack().dropna()
             for word, n in words.value_counts().items():
                 row[word] = row.get(word, 0) + n
         rows.append(row)
@@ -103,39 +107,41 @@ def stacked(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
     """Each table of the runs, <folder>/<name>, those of all runs below each other."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for run in runs:
+        about = {"run": run.name} | run.columns
         for path in run.tables:
             table = _read(path)
-            about = {"run": run.name} | run.columns
             for at, (name, value) in enumerate(about.items()):
                 table.insert(at, name, [value] * len(table), allow_duplicates=True)
-            parts.setdefault(f"{path.parent.name}/{path.stem}", []).append(table)
-    return {
-        name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()
-    }
+            name = f"{path.parent.name}/{path.stem}"
+            parts.setdefault(name, []).append(table)
+    return {name: pd.concat(own, ignore_index=True) for name, own in parts.items()}
 
 
 def verdicts(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
     """For each paper, a row a claim or cell and reading, a column a run."""
-    found: dict[str, dict] = {}
+    found: dict[str, dict[str, pd.Series]] = {}  # paper, run
     for run in runs:
         names: dict[Path, set[str]] = {}
         for path in run.tables:
             names.setdefault(path.parent, set()).add(path.stem)
         for folder, only in names.items():
             paper = papers().get(folder.name)
-            if paper is None:
-                continue
-            card = judged(paper, Tables(folder, only=only)).set_index("id")
-            columns = found.setdefault(paper.key, {})
-            columns[run.name] = pd.concat(
-                {reading: card[column] for reading, column in VERDICTS.items()},
-                names=["reading"],
-            ).swaplevel()
+            if paper is not None:
+                columns = found.setdefault(paper.key, {})
+                columns[run.name] = _words(paper, Tables(folder, only=only))
     tables = {}
     for key, columns in found.items():
         table = pd.DataFrame(columns)
-        tables[key] = table[(table != "").any(axis=1)].reset_index()
+        said = (table != "").any(axis=1)
+        tables[key] = table[said].reset_index()
     return tables
+
+
+def _words(paper: Paper, tables: Tables) -> pd.Series:
+    """The verdicts on a paper by these tables, by id and reading."""
+    card = judged(paper, tables).set_index("id")
+    by_reading = {reading: card[column] for reading, column in VERDICTS.items()}
+    return pd.concat(by_reading, names=["reading"]).swaplevel()
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
@@ -155,12 +161,15 @@ def drawing(tables: dict[str, pd.DataFrame], name: str, column: str):
     from ..plots import figure
 
     if name not in tables or column not in tables[name]:
-        there = ", ".join(tables) if name not in tables else ", ".join(tables[name])
-        raise CommandError(f"no {column!r} in {name!r}; there are {there}")
+        there = tables[name] if name in tables else tables
+        raise CommandError(f"no {column!r} in {name!r}; there are {', '.join(there)}")
     table = tables[name]
-    table = table.assign(**{column: pd.to_numeric(table[column], errors="coerce")})
-    varied = [c for c in table if c.startswith("param_") and table[c].nunique() > 1]
-    varied.sort(key=lambda c: -table[c].nunique())
+    numbers = pd.to_numeric(table[column], errors="coerce")
+    table = table.assign(**{column: numbers})
+    parameters = [c for c in table if c.startswith("param_")]
+    n_values = {c: table[c].nunique() for c in parameters}
+    varied = [c for c in parameters if n_values[c] > 1]
+    varied.sort(key=lambda c: n_values[c], reverse=True)
     if not varied:
         raise CommandError(f"no parameter varies among the runs of {name}")
     across, *others = varied[:2]

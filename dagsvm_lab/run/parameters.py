@@ -77,7 +77,8 @@ def checked(notebook: Path, given: dict, known: dict) -> dict:
             value = value.split(",")
         wrong = _what_is_wrong(name, value, known, kinds)
         if wrong:
-            shown = ", ".join(f"{name} = {p['default']}" for name, p in known.items())
+            defaults = [f"{key} = {about['default']}" for key, about in known.items()]
+            shown = ", ".join(defaults)
             raise CommandError(f"{notebook.stem} {wrong}; its parameters are {shown}")
         taken[name] = value
     return taken
@@ -185,4 +186,5 @@ def _folder_name(point: dict) -> str:
     safe = "".join(c if c.isalnum() or c in "=,.+-_" else "_" for c in name)
     if safe == name and len(name) <= LONGEST_NAME:
         return name
-    return f"{safe[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return f"{safe[:60]}-{digest[:8]}"

@@ -196,9 +196,13 @@ def summary(outcomes: list[JobOutcome]) -> str:
         if outcome.status == "failed":
             lines.append(f"{outcome.job.label} failed in {outcome.error}")
     ended = Counter(outcome.status for outcome in outcomes)
-    lines.append(", ".join(f"{n} {status}" for status, n in ended.items()))
+    said = [f"{n} {status}" for status, n in ended.items()]
+    lines.append(", ".join(said))
     if words:
-        totals = [f"{sum(count[word] for count in counts)} {word}" for word in words]
+        totals = []
+        for word in words:
+            n = sum(count[word] for count in counts)
+            totals.append(f"{n} {word}")
         lines.append(f"verdicts: {', '.join(totals)}")
     places = _places(outcomes)
     lines.append(f"executed notebooks, tables and figures: {', '.join(places)}")

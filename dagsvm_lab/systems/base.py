@@ -9,10 +9,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from ..bank import Bank
 from ..evaluate import KnownOutputs, NeedsBlocks
 from ..graphs import Graph, GraphTooLarge
 from ..kernels import Kernel, kernel_class
-from ..machines import SETTINGS, Bank, pair_code, train_grid
+from ..machines import SETTINGS, pair_code, train_grid
 from ..rows import equal
 from ..threads import one_thread
 from .classifier import KernelClassifier

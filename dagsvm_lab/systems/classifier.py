@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..bank import Bank
 from ..graphs import Cost, costs
 from ..kernels import Kernel, kernel_class, resolve
-from ..machines import Bank
 from ..threads import one_thread
 from .declared import (
     Bound,

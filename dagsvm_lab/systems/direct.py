@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from ..machines import STATS, bank_over, rest_code
+from ..bank import STATS
+from ..machines import bank_over, rest_code
 from ..solvers.direct import (
     DirectDual,
     Limits,

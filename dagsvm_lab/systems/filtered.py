@@ -54,9 +54,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from ..bank import Bank
 from ..evaluate import KnownOutputs, NeedsBlocks
 from ..graphs import DecisionGraph, costs
-from ..machines import Bank, pair_index
+from ..machines import pair_index
 from ..threads import one_thread
 from .base import BankClassifier, Entry
 from .dcsvm import DCSVC

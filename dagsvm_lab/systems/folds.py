@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
-from ..machines import Bank
+from ..bank import Bank
 from ..threads import one_thread
 from .base import BankClassifier
 from .classifier import KernelClassifier

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from ..machines import STATS, Bank, bank_over
+from ..bank import STATS, Bank
+from ..machines import bank_over
 from ..outputs import doubtful, in_single
 from ..rows import prepared
 from ..solvers.short import SHORT_ROWS

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..machines import Bank
+from ..bank import Bank
 
 MOST_DENSE = 1 << 24  # coefficients of a dense `dual_coef_`: 128 MB
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..bank import Bank
 from ..kernels import Kernel
-from ..machines import Bank
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from ..machines import STATS, Bank, rest_code
+from ..bank import STATS, Bank
+from ..machines import rest_code
 
 DRAWN_ROWS = 600  # among which matching pursuit looks; 1,000 chooses no better
 DRAWN_VECTORS = 300  # support vectors among which it chooses

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from ..bank import STATS, Bank
 from ..files import write_bytes
-from ..machines import STATS, Bank
 
 FORMAT = 2
 HEADERS = {
