@@ -7,6 +7,7 @@ What every system has
     declared.py, like_svc.py  kinds of parameters; attributes under SVC's names
     sample.py, stored.py    checked training data; fitted estimators as files
 What some have
+    neighbourhood.py        shares of the classes around each row (posterior.py)
     geometry.py, growing.py  where the classes lie; how a tree grows (trees.py)
     sparse.py               a sparse logistic regression, the filter (filtered.py)
 What is done with several
