@@ -5,7 +5,8 @@ Each builds its graph over a bank of two-class machines.
 What every system has
     classifier.py, base.py  parameters, fitting and answers; a system's hooks
     declared.py, like_svc.py  kinds of parameters; attributes under SVC's names
-    sample.py, stored.py    checked training data; fitted estimators as files
+    sample.py               checked training data
+    stored.py, believable.py  fitted estimators as files; what a file is checked for
 What some have
     neighbourhood.py        shares of the classes around each row (posterior.py)
     geometry.py, growing.py  where the classes lie; how a tree grows (trees.py)

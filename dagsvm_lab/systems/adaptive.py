@@ -20,10 +20,10 @@ from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
 from ..rows import prepared
 from .base import BankClassifier
+from .believable import expect
 from .declared import Array, Bound, Folds, Positive, Seed
 from .grids import Grid
 from .sample import Sample
-from .stored import expect
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -127,8 +127,9 @@ def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
         bits = np.unpackbits(octets, bitorder="little")
         return np.flatnonzero(bits)
 
-    root = (None, (1 << n) - 1)
-    return DecisionGraph(root, rule, members, n_classes=n, n_machines=n * (n - 1) // 2)
+    every = (1 << n) - 1
+    n_pairs = n * (n - 1) // 2
+    return DecisionGraph((None, every), rule, members, n_classes=n, n_machines=n_pairs)
 
 
 @lru_cache(maxsize=8)
@@ -251,7 +252,9 @@ class AdaptiveDAGSVC(BankClassifier):
 
     def _tuned(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
         """gamma and C of one pair."""
-        gammas = GAMMAS if self.gammas is None else np.asarray(self.gammas, dtype=float)
+        gammas = GAMMAS
+        if self.gammas is not None:
+            gammas = np.asarray(self.gammas, dtype=float)
         kernels = [self._with_gamma(g) for g in gammas]
         y = (codes == codes.max()).astype(int)
         if self.tune == "dbtc":
@@ -273,7 +276,9 @@ class AdaptiveDAGSVC(BankClassifier):
 
         Labels are 0 or 1; the share is (kernels, values of C).
         """
-        Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
+        Cs = CS
+        if self.Cs is not None:
+            Cs = np.sort(np.asarray(self.Cs, dtype=float))
         splits = self._folds(y)
         trained = np.zeros((len(splits), len(y)), dtype=bool)
         for t, (fit, _) in enumerate(splits):

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval
 
 from ..graphs import Cost, DecisionGraph, costs
 from .base import BankClassifier
+from .believable import expect
 from .sample import Sample
-from .stored import expect
 
 COMPARED_AT_ONCE = 1_000_000  # states x machines: some tens of MB
 

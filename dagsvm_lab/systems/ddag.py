@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from ..graphs import DecisionGraph
 from ..machines import pair_index
 from .base import BankClassifier
+from .believable import WHOLE, expect
 from .declared import Array, Seed
 from .sample import Sample
-from .stored import WHOLE, expect
 
 
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:

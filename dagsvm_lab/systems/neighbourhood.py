@@ -54,8 +54,10 @@ class PointDistances:
         """Squared distances (rows, columns) to all rows that count."""
         if self._gram is None:
             return self._left[rows] @ self._right
+        own_norms = self._norms[rows, None]
+        norms = self._norms[self._columns]
         products = self._gram[rows][:, self._columns]
-        return self._norms[rows, None] + self._norms[self._columns] - 2 * products
+        return own_norms + norms - 2 * products
 
     def rounded(self, d2: np.ndarray) -> np.ndarray:
         """Distances with ties made equal; -inf, a point to itself, becomes -1."""
@@ -157,13 +159,16 @@ class NearestNeighbourhood(Neighbourhood):
         if self._near_weight is None:
             weight = np.ones_like(near)
             k = min(self.k, flat.shape[1])
-            reach = np.partition(flat, k - 1, axis=1)[:, k - 1]
+            ordered = np.partition(flat, k - 1, axis=1)
+            reach = ordered[:, k - 1]
         else:
             weight = self._near_weight[points][:, classes]
             reach = self._weighted_reach(flat, weight.reshape(flat.shape))
         # where there are fewer than k samples, all of them are near
-        reach = np.minimum(reach, np.finfo(float).max)[:, None, None]
-        inside = (weight * (near < reach)).sum(axis=2)  # (points, classes), as tied
+        reach = np.minimum(reach, np.finfo(float).max)
+        reach = reach[:, None, None]  # for each of the point's classes and samples
+        # weight before the reach, and at it: (points, classes)
+        inside = (weight * (near < reach)).sum(axis=2)
         tied = (weight * (near == reach)).sum(axis=2)
         all_tied = tied.sum(axis=1)
         # what k still wants, from those at the reach itself, in equal parts
@@ -221,6 +226,7 @@ def neighbourhood(
     for part in (sample.X, sample.codes, sample.sample_weight, sample.class_weight):
         whole = None if part is None else np.ascontiguousarray(part)
         digests.append(None if whole is None else sha256(whole).digest())
+    # distances depend on the kernel only where it is precomputed
     key = (*digests, sample.kernel.precomputed, k, bandwidth)
     if key not in _latest:
         made: Neighbourhood

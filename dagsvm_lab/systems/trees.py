@@ -18,12 +18,12 @@ from sklearn.utils._param_validation import Interval
 
 from ..graphs import DecisionGraph
 from .base import BankClassifier
+from .believable import check_tree
 from .declared import Count, Seed
 from .geometry import class_distances
 from .growing import Growth
 from .posterior import Labels, SoftClassifier
 from .sample import Sample
-from .stored import check_tree
 
 
 class Tree:
