@@ -5,7 +5,7 @@ Each builds its graph over a bank of two-class machines.
 What every system has
     classifier.py, base.py  parameters, fitting and answers; a system's hooks
     declared.py, like_svc.py  kinds of parameters; attributes under SVC's names
-    sample.py               checked training data
+    sample.py, mismatch.py  checked training data; which trained machines will do
     stored.py, believable.py  fitted estimators as files; what a file is checked for
 What some have
     neighbourhood.py        shares of the classes around each row (posterior.py)
