@@ -155,37 +155,38 @@ class NearestNeighbourhood(Neighbourhood):
     def shares(self, points: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """How many of each point's k nearest samples each of `classes` has."""
         near = self._near[points][:, classes]  # (points, classes, depth)
-        flat = near.reshape(len(near), -1)
-        if self._near_weight is None:
-            weight = np.ones_like(near)
-            k = min(self.k, flat.shape[1])
-            ordered = np.partition(flat, k - 1, axis=1)
-            reach = ordered[:, k - 1]
-        else:
+        weight = np.ones_like(near)
+        if self._near_weight is not None:
             weight = self._near_weight[points][:, classes]
-            reach = self._weighted_reach(flat, weight.reshape(flat.shape))
-        # where there are fewer than k samples, all of them are near
-        reach = np.minimum(reach, np.finfo(float).max)
-        reach = reach[:, None, None]  # for each of the point's classes and samples
+        reach = self._reach(near, weight)[:, None, None]
         # weight before the reach, and at it: (points, classes)
         inside = (weight * (near < reach)).sum(axis=2)
         tied = (weight * (near == reach)).sum(axis=2)
-        all_tied = tied.sum(axis=1)
         # what k still wants, from those at the reach itself, in equal parts
+        all_tied = tied.sum(axis=1)
         wanted = np.minimum(self.k - inside.sum(axis=1), all_tied)
         part = wanted / np.maximum(all_tied, 1e-300)
         return inside + tied * part[:, None]
 
-    def _weighted_reach(self, flat: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Distance within which samples of a total weight of k lie, per point."""
-        n_points, n_samples = flat.shape
-        order = np.argsort(flat, axis=1, kind="stable")  # (points, samples)
-        distance = np.take_along_axis(flat, order, axis=1)
-        total = np.take_along_axis(weight, order, axis=1).cumsum(axis=1)
-        # the first sample with which the weight is k, or the last one
-        short = (total < self.k).sum(axis=1)
-        enough = np.minimum(short, n_samples - 1)
-        return distance[np.arange(n_points), enough]
+    def _reach(self, near: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Distance within which samples of a total weight of k lie: (points,)."""
+        n_points = len(near)
+        near = near.reshape(n_points, -1)  # (points, samples)
+        n_samples = near.shape[1]
+        if self._near_weight is None:
+            k = min(self.k, n_samples)
+            ordered = np.partition(near, k - 1, axis=1)
+            reach = ordered[:, k - 1]
+        else:
+            order = np.argsort(near, axis=1, kind="stable")
+            ordered = np.take_along_axis(near, order, axis=1)
+            weight = np.take_along_axis(weight.reshape(near.shape), order, axis=1)
+            # the first sample with which the weight is k, or the last one
+            short = (weight.cumsum(axis=1) < self.k).sum(axis=1)
+            last = np.minimum(short, n_samples - 1)
+            reach = ordered[np.arange(n_points), last]
+        # infinite where there are fewer than k samples: all of them are near
+        return np.minimum(reach, np.finfo(float).max)
 
 
 class WindowNeighbourhood(Neighbourhood):
@@ -222,12 +223,15 @@ def neighbourhood(
     The last one made is kept: one system after another asks for the same, and on
     60,000 rows of MNIST the distances cost more than the machines.
     """
-    digests = []
-    for part in (sample.X, sample.codes, sample.sample_weight, sample.class_weight):
-        whole = None if part is None else np.ascontiguousarray(part)
-        digests.append(None if whole is None else sha256(whole).digest())
-    # distances depend on the kernel only where it is precomputed
-    key = (*digests, sample.kernel.precomputed, k, bandwidth)
+    key = (
+        _digest(sample.X),
+        _digest(sample.codes),
+        _digest(sample.sample_weight),
+        _digest(sample.class_weight),
+        sample.kernel.precomputed,  # on other kernels no distance depends
+        k,
+        bandwidth,
+    )
     if key not in _latest:
         made: Neighbourhood
         if bandwidth:
@@ -237,3 +241,8 @@ def neighbourhood(
         _latest.clear()
         _latest[key] = made
     return _latest[key]
+
+
+def _digest(array: np.ndarray | None) -> bytes | None:
+    """Equal for arrays of the same bytes."""
+    return None if array is None else sha256(np.ascontiguousarray(array)).digest()
