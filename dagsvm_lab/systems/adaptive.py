@@ -299,7 +299,8 @@ class AdaptiveDAGSVC(BankClassifier):
                 # pair_code has +1 at the first class: f < 0 says label 1
                 says_1 = grid.outputs("held", k, True) < 0  # (rows, folds)
                 for t, (_, held) in enumerate(splits):
-                    counts[k] += np.sum(says_1[held, t] == y[held])
+                    right_held = says_1[held, t] == y[held]
+                    counts[k] += np.sum(right_held)
         return Cs, right / len(y)
 
     def _folds(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -112,7 +112,9 @@ class Comparison:
         above = self.measures["high"] - y
         ax.errorbar(x, y, yerr=[below, above], fmt="o", capsize=3)
         ax.set_xscale("log")
-        heading = COLUMNS[cost][0] if cost in COLUMNS else cost.replace("_", " ")
+        heading = cost.replace("_", " ")
+        if cost in COLUMNS:
+            heading, _ = COLUMNS[cost]
         ax.set_xlabel(heading.replace("us ", "microseconds "))
         ax.xaxis.set_major_formatter("{x:g}")  # plain numbers, not powers of ten
         ax.xaxis.set_minor_formatter("{x:g}")
@@ -311,7 +313,10 @@ def _times(est: Any, rows: Any) -> dict[str, float]:
     est.predict(singles[0])  # what single rows need is made once
     alone = [_seconds(est, row) for row in singles]
     batch = min(_seconds(est, rows) for _ in range(REPEATS))
-    return {"row_us": 1e6 * float(np.median(alone)), "batch_us": 1e6 * batch / n}
+    return {
+        "row_us": 1e6 * float(np.median(alone)),
+        "batch_us": 1e6 * batch / n,
+    }
 
 
 def _seconds(est: Any, rows: Any) -> float:
@@ -333,8 +338,11 @@ def _holm(wrong: np.ndarray) -> np.ndarray:
     """McNemar's exact p-values of all pairs of systems, corrected by Holm's method."""
     n = len(wrong)
     i, j = np.triu_indices(n, 1)
-    tests = [mcnemar(wrong[a], wrong[b]) for a, b in zip(i, j, strict=True)]
-    p = np.array([test["p_exact"] for test in tests])
+    found = []
+    for a, b in zip(i, j, strict=True):
+        test = mcnemar(wrong[a], wrong[b])
+        found.append(test["p_exact"])
+    p = np.array(found)
     order = np.argsort(p)
     # the smallest p times all tests, the next times one less, and never below the last
     times = len(p) - np.arange(len(p))

@@ -28,7 +28,8 @@ class ClassGeometry:
         row_weight = sample.row_weight[rows]
         weight = np.add.reduceat(row_weight, starts)
         if sample.kernel.precomputed:
-            K = sample.X[np.ix_(rows, rows)] * np.outer(row_weight, row_weight)
+            K = sample.X[np.ix_(rows, rows)]
+            K = K * np.outer(row_weight, row_weight)
             # K summed over the rows of one class, then of two: (classes, classes)
             of_one = np.add.reduceat(K, starts, axis=0)
             of_two = np.add.reduceat(of_one, starts, axis=1)
@@ -36,7 +37,8 @@ class ClassGeometry:
             norms = np.diag(sample.X)[rows]
         else:
             X = sample.X[rows]
-            sums = np.add.reduceat(X * row_weight[:, None], starts, axis=0)
+            weighted = X * row_weight[:, None]
+            sums = np.add.reduceat(weighted, starts, axis=0)
             means = sums / weight[:, None]  # (classes, inputs)
             products = means @ means.T
             norms = squared(X)

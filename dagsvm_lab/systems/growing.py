@@ -146,7 +146,8 @@ class Growth:
         share = np.zeros((sample.n_classes, self.f.shape[1]))
         for c, own in zip(present, np.split(rows, starts[1:]), strict=True):
             weight = sample.row_weight[own]
-            share[c] = weight @ (self.f[own] >= 0) / weight.sum()
+            on_right = weight @ (self.f[own] >= 0)
+            share[c] = on_right / weight.sum()
         return share
 
 

@@ -76,4 +76,5 @@ class LikeSVC:
     def _sign(self) -> float:
         """-1 where one machine speaks for two classes and is positive for the first."""
         code = self.machines_.code
-        return -1.0 if code.shape == (1, 2) and code[0, 0] > 0 else 1.0
+        alone = code.shape == (1, 2)
+        return -1.0 if alone and code[0, 0] > 0 else 1.0

@@ -184,7 +184,9 @@ def filter_bank(bank: Bank, at: np.ndarray, W: np.ndarray, b: np.ndarray) -> Ban
     columns = np.tile(np.arange(q), n)
     row_starts = np.arange(n + 1) * q
     coef = csr_matrix((values, columns, row_starts))
-    stats = {name: np.zeros(n, getattr(bank, name).dtype) for name in ("C", *STATS)}
+    stats = {}  # a filter has no certificates: zeros, but for b
+    for name in ("C", *STATS):
+        stats[name] = np.zeros(n, getattr(bank, name).dtype)
     stats["bias"] = b
     return replace(
         bank,
