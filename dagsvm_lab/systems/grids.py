@@ -49,6 +49,13 @@ class Start:
     code: np.ndarray
 
 
+class _Asked(NamedTuple):
+    """The machines of the k-th C that a system asks."""
+
+    k: int
+    machines: np.ndarray | slice
+
+
 class Grid:
     """Machines of one code and one kernel, trained on one sample, for every C."""
 
@@ -120,20 +127,13 @@ class Grid:
                 found[asked.k] = systems[asked.k]._named(held, part)
         return [found[k] for k in range(len(systems))]
 
-    def _stacked(self, same: list["_Asked"], by_sign: bool) -> np.ndarray:
+    def _stacked(self, same: list[_Asked], by_sign: bool) -> np.ndarray:
         """Outputs on the held rows of some values of C, one below the other."""
         parts = []
         for asked in same:
             f = self.outputs("held", asked.k, by_sign)
             parts.append(f[:, asked.machines])
         return np.concatenate(parts)
-
-
-class _Asked(NamedTuple):
-    """The machines of the k-th C that a system asks."""
-
-    k: int
-    machines: np.ndarray | slice
 
 
 def _kept(asked: Bank, bank: Bank) -> np.ndarray | slice | None:
