@@ -233,13 +233,14 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
                 y=y,
                 sample_weight=sample_weight,
             )
-        weights = sample_weight, class_weight
         if kernel_class(self.kernel).precomputed:  # before anything is read from it
             Kernel(self.kernel).check(X)
         if bank is not None:
-            return Sample(X, codes, bank.kernel, *weights, bank.C, bank)
+            return Sample(
+                X, codes, bank.kernel, sample_weight, class_weight, bank.C, bank
+            )
         kernel = self._kernel(X, sample_weight)
-        return Sample(X, codes, kernel, *weights, self.C)
+        return Sample(X, codes, kernel, sample_weight, class_weight, self.C)
 
     def _kernel(self, X: np.ndarray, sample_weight: np.ndarray | None) -> Kernel:
         """The kernel to train with; where machines have their own gamma, it is 1.

@@ -143,14 +143,16 @@ class BinaryTreeSVC(Tree, SoftClassifier):
             )
 
     def _after_training(self, sample: Sample) -> None:
+        # a band asks how large an output is, not only on which side
+        f = self._training_outputs(sample, by_sign=self.band == 0)
         growth = Growth(
             sample,
-            self._training_outputs(sample, by_sign=self.band == 0),
-            self.pair,
-            self.split_above,
-            self.band,
-            self.max_nodes,
-            check_random_state(self.random_state),
+            f,
+            pair=self.pair,
+            split_above=self.split_above,
+            band=self.band,
+            max_nodes=self.max_nodes,
+            rng=check_random_state(self.random_state),
         )
         by_classes = self.routing == "classes"
         graph = growth.by_classes() if by_classes else growth.by_samples()
