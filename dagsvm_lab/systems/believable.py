@@ -140,6 +140,7 @@ def _refuse_circles(left: np.ndarray, right: np.ndarray, inner: np.ndarray) -> N
     ends = np.ones(len(left), dtype=bool)  # nodes from which every walk ends
     ends[inner] = False
     while inner.size:
+        # a walk that enters a node ends if it ends from both children
         done = ends[left[inner]] & ends[right[inner]]
         if not done.any():
             raise ValueError("its edges go round in a circle")

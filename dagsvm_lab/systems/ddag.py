@@ -104,6 +104,7 @@ def _spans(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     d = np.arange(n)
     layer = np.repeat(d, d + 1)
     node = np.arange(len(layer))
+    # node d (d + 1) / 2 + k, the k-th of layer d, has the span that begins at d - k
     first = layer * (layer + 3) // 2 - node
     last = n - 1 - layer + first
     without_first = node + layer + 1

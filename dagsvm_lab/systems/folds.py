@@ -121,6 +121,7 @@ class Folds:
 
     def _grids(self, est: Any, starts: list, values: list) -> list[list[Grid]]:
         """The machines of every fold, gamma and C; those of an earlier system again."""
+        # systems share machines that saw the same rows under the same settings and code
         of_rows, folds = self._folds(est)
         settings = _settings(starts[0][0].draft)
         codes = tuple(of_fold[0].code.tobytes() for of_fold in starts)
