@@ -8,12 +8,12 @@ from sklearn.svm import SVC
 
 from dagsvm_lab import BinaryTreeSVC, MaxWinsSVC, PosteriorSVC
 from dagsvm_lab.kernels import Kernel
-from dagsvm_lab.systems.posterior import (
-    LABELS,
+from dagsvm_lab.systems.neighbourhood import (
     NearestNeighbourhood,
     WindowNeighbourhood,
     neighbourhood,
 )
+from dagsvm_lab.systems.posterior import LABELS
 from dagsvm_lab.systems.sample import Sample
 
 TIGHT = dict(C=10.0, gamma=0.3, tol=1e-6)

@@ -42,18 +42,25 @@ def surface(
     """
     est = AdaptiveDAGSVC(Cs=Cs, random_state=split.seed, tol=tol)
 
-    def of_pair(i: int, j: int) -> tuple[list, list]:
+    def of_pair(i: int, j: int) -> tuple[list[float], np.ndarray]:
         rows = (split.y == i) | (split.y == j)
         X = split.X[rows]
         y = (split.y[rows] == j).astype(int)
         kernels = [Kernel("rbf", g) for g in gammas]
         apart = [dbtc(k, X[y == 0], X[y == 1]) for k in kernels]
-        return apart, est._validation_curves(X, y, kernels)[1]
+        _, accuracy = est._validation_curves(X, y, kernels)
+        return apart, accuracy
 
-    pairs = zip(*np.triu_indices(split.y.max() + 1, 1), strict=True)
-    apart, accuracy = zip(*each(of_pair, pairs), strict=True)
-    grids = np.asarray(gammas), np.asarray(Cs)
-    return Surface(*grids, np.array(apart), np.array(accuracy))
+    n_classes = split.y.max() + 1
+    first, second = np.triu_indices(n_classes, 1)
+    found = each(of_pair, zip(first, second, strict=True))
+    apart, accuracy = zip(*found, strict=True)
+    return Surface(
+        gammas=np.asarray(gammas),
+        Cs=np.asarray(Cs),
+        dbtc=np.array(apart),
+        accuracy=np.array(accuracy),
+    )
 
 
 def any_pair_graph(separability: np.ndarray) -> DecisionGraph:
@@ -66,7 +73,8 @@ def any_pair_graph(separability: np.ndarray) -> DecisionGraph:
     def rule(left: frozenset) -> tuple:
         if len(left) == 1:
             return "leaf", *left
-        i, j = max(combinations(sorted(left), 2), key=lambda pair: separability[pair])
+        pairs = combinations(sorted(left), 2)
+        i, j = max(pairs, key=lambda pair: separability[pair])
         return "node", pair_index(i, j, n), left - {i}, left - {j}
 
     return DecisionGraph(
@@ -81,25 +89,37 @@ def any_pair_graph(separability: np.ndarray) -> DecisionGraph:
 def choices(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Yield every way to choose gamma and C: names, and the index of each by pairs."""
     Cs = found.Cs
-    n, _, n_C = found.accuracy.shape
+    n = len(found.accuracy)
     pairs = np.arange(n)
-    from_1 = Cs >= 1
-    # each way to choose gamma, as an index for every pair
-    gammas = {
-        "own": found.dbtc.argmax(axis=1),
-        "shared": np.full(n, found.dbtc.sum(axis=0).argmax()),
-    }
-    gammas |= {f"{g:.4g}": np.full(n, k) for k, g in enumerate(found.gammas)}
-    for name, a in gammas.items():
+    for name, a in _gamma_choices(found):
         accuracy = found.accuracy[pairs, a]  # (pairs, values of C)
         yield name, "smallest", a, accuracy.argmax(axis=1)
-        allowed = np.where(from_1, accuracy, -1)
+        allowed = np.where(Cs >= 1, accuracy, -1)
         yield name, "smallest from 1", a, allowed.argmax(axis=1)
-        from_the_end = accuracy[:, ::-1].argmax(axis=1)
-        yield name, "largest", a, n_C - 1 - from_the_end
+        yield name, "largest", a, _last_argmax(accuracy)
         for k, C in enumerate(Cs):
             yield name, f"{C:g}", a, np.full(n, k)
     yield from _by_validation(found)
+
+
+def _gamma_choices(found: Surface) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield every way to choose gamma before C: a name, and each pair's index."""
+    n = len(found.dbtc)
+    yield "own", found.dbtc.argmax(axis=1)
+    yield "shared", np.full(n, _shared_gamma(found))
+    for k, gamma in enumerate(found.gammas):
+        yield f"{gamma:.4g}", np.full(n, k)
+
+
+def _shared_gamma(found: Surface) -> np.intp:
+    """The index of the gamma with the largest DBTC, summed over the pairs."""
+    return found.dbtc.sum(axis=0).argmax()
+
+
+def _last_argmax(table: np.ndarray) -> np.ndarray:
+    """Of each row, the place of its largest value, the last of equals."""
+    from_the_end = table[:, ::-1].argmax(axis=1)
+    return table.shape[1] - 1 - from_the_end
 
 
 def _by_validation(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
@@ -108,8 +128,11 @@ def _by_validation(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.nd
     Those are 2^low to 2^3.
     """
     exponents = np.log2(found.gammas)
-    for low, step, C_step in product((-15, -9, -4), (1, 2), (1, 2)):
-        on = np.flatnonzero(np.isin(exponents, np.arange(low, 4, step)))
+    lows = (-15, -9, -4)
+    steps = (1, 2)
+    for low, step, C_step in product(lows, steps, steps):
+        meant = np.arange(low, 4, step)
+        on = np.flatnonzero(np.isin(exponents, meant))
         if not len(on):
             continue
         grid = found.accuracy[:, on, ::C_step]  # (pairs, gammas, values of C)
@@ -121,15 +144,14 @@ def _by_validation(found: Surface) -> Iterator[tuple[str, str, np.ndarray, np.nd
 def _best_of(grid: np.ndarray) -> list[tuple]:
     """Whose accuracy is best, how a tie is broken, and the indices of gamma and C."""
     n, n_gammas, n_C = grid.shape
-    flat = grid.reshape(n, -1)  # gamma by gamma, so that the first has the least gamma
-    C_first = grid.swapaxes(1, 2).reshape(n, -1)
-    first = flat.argmax(axis=1)
-    last = flat.shape[1] - 1 - flat[:, ::-1].argmax(axis=1)
-    C, gamma = divmod(C_first.argmax(axis=1), n_gammas)
+    # gamma by gamma, so that the first of equals has the smallest gamma; then C by C
+    by_gamma = grid.reshape(n, -1)
+    by_C = grid.swapaxes(1, 2).reshape(n, -1)
+    C, gamma = divmod(by_C.argmax(axis=1), n_gammas)
     together = np.full(n, grid.mean(axis=0).argmax())
     return [
-        ("cv", "smallest gamma", divmod(first, n_C)),
-        ("cv", "largest gamma", divmod(last, n_C)),
+        ("cv", "smallest gamma", divmod(by_gamma.argmax(axis=1), n_C)),
+        ("cv", "largest gamma", divmod(_last_argmax(by_gamma), n_C)),
         ("cv", "smallest C", (gamma, C)),
         ("cv shared", "smallest gamma", divmod(together, n_C)),
     ]
@@ -147,8 +169,9 @@ class _Cyclic:
     def __init__(self, f: np.ndarray, y: np.ndarray, n: int) -> None:
         cyclic = unsettled(f, n)
         any_order = [range(n)]
-        alike = answers(f[~cyclic], any_order)[0]
-        self.settled = int((alike == y[~cyclic]).sum())
+        (alike,) = answers(f[~cyclic], any_order)
+        right = alike == y[~cyclic]
+        self.settled = int(right.sum())
         self.f = f[cyclic]
         self.y = y[cyclic]
 
@@ -176,7 +199,8 @@ def search(split: Split, found: Surface, seed: int = 0, progress=iter) -> pd.Dat
     measured = _Measures(split, found)
     rows = []
     for gamma, C, a, b in progress(list(choices(found))):
-        cyclic = _Cyclic(outputs[a, :, b, pairs].T, split.y_test, n)
+        f = outputs[a, :, b, pairs].T  # (test rows, pairs)
+        cyclic = _Cyclic(f, split.y_test, n)
         hits = cyclic.right(answers(cyclic.f, orders))
         for counted in _adaptive_counts(cyclic, hits, measured.of(a)):
             rows.append((gamma, C, *counted))
@@ -188,34 +212,39 @@ def _adaptive_counts(
     cyclic: _Cyclic, hits: np.ndarray, measures: dict[str, np.ndarray]
 ) -> Iterator[tuple]:
     """Yield what `search` counts for every measure and graph, beside lists' `hits`."""
-    first = hits[:20]
-    for (measure, values), (step, make) in product(measures.items(), GRAPHS.items()):
-        mine = make(squareform(values)).run(cyclic.f)[0]
-        right = int(cyclic.right(mine[None])[0])
-        ahead = round(float((hits < right).mean() ** 20), 4)
-        of_lists = (first.max(), first.min(), first.mean())
-        yield measure, step, *of_lists, right, ahead, len(cyclic.y)
+    twenty = hits[:20]
+    of_lists = (twenty.max(), twenty.min(), twenty.mean())
+    for measure, values in measures.items():
+        for step, make in GRAPHS.items():
+            graph = make(squareform(values))
+            (right,) = cyclic.right(graph.labels(cyclic.f)[None])
+            below = (hits < right).mean()
+            ahead = round(float(below**20), 4)
+            yield measure, step, *of_lists, int(right), ahead, len(cyclic.y)
 
 
 def _by_distance(out: pd.DataFrame) -> pd.DataFrame:
     """Readings with their differences, those nearest to the paper's numbers first."""
     out["spread"] = out["best"] - out["worst"]
     out["gain"] = out["adaptive"] - out["best"]
-    out["distance"] = sum((out[c] - goal).abs() for c, goal in GOAL.items())
+    out["distance"] = 0
+    for column, goal in GOAL.items():
+        out["distance"] += (out[column] - goal).abs()
     return out.sort_values("distance", kind="stable", ignore_index=True)
 
 
 def _outputs(split: Split, found: Surface) -> np.ndarray:
     """Outputs for the test rows: (gammas, rows, values of C, pairs)."""
     code = pair_code(len(split.class_names))
-    every = np.tile(code, (len(found.Cs), 1))  # one bank for all values of C
+    n_C = len(found.Cs)
+    every = np.tile(code, (n_C, 1))  # one bank for all values of C
     every_C = np.repeat(found.Cs, len(code))
-    shape = (len(split.y_test), len(found.Cs), len(code))
     outputs = []
     for gamma in found.gammas:
         kernel = Kernel("rbf", gamma)
         bank = train(split.X, split.y, every, kernel, every_C, tol=1e-4)
-        outputs.append(bank.decision(split.X_test).reshape(shape))
+        f = bank.decision(split.X_test)
+        outputs.append(f.reshape(-1, n_C, len(code)))
     return np.array(outputs)
 
 
@@ -236,9 +265,9 @@ class _Measures:
         self.inside = of_first + of_second
         between = self.inside - found.dbtc.T
         # Eq. 6 as printed divides by n1 and n2, not by their squares
-        self.printed = sizes[first] * of_first + sizes[second] * of_second - between
-        best_for_all = found.dbtc.sum(axis=0).argmax()
-        self.shared = found.dbtc[:, best_for_all]
+        printed_inside = sizes[first] * of_first + sizes[second] * of_second
+        self.printed = printed_inside - between
+        self.shared = found.dbtc[:, _shared_gamma(found)]
 
     def of(self, a: np.ndarray) -> dict[str, np.ndarray]:
         """Each measure of every pair, the pair's gamma having the index a."""

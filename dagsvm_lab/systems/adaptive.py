@@ -20,10 +20,10 @@ from ..kernels import Kernel, resolve
 from ..machines import pair_code, pair_index
 from ..rows import prepared
 from .base import BankClassifier
+from .believable import expect
 from .declared import Array, Bound, Folds, Positive, Seed
 from .grids import Grid
 from .sample import Sample
-from .stored import expect
 
 GAMMAS = 2.0 ** np.arange(-15, 4)
 CS = 2.0 ** np.arange(-5, 16, 2)
@@ -31,7 +31,8 @@ CS = 2.0 ** np.arange(-5, 16, 2)
 
 def dbtc(kernel: Kernel, A: np.ndarray, B: np.ndarray) -> float:
     """DBTC of two classes with rows A and B (Eq. 6, corrected)."""
-    return float(kernel(A, A).mean() + kernel(B, B).mean() - 2 * kernel(A, B).mean())
+    within = kernel(A, A).mean() + kernel(B, B).mean()
+    return float(within - 2 * kernel(A, B).mean())
 
 
 def dbtc_matrix(sample: Sample, kernels: list[Kernel]) -> np.ndarray:
@@ -40,12 +41,12 @@ def dbtc_matrix(sample: Sample, kernels: list[Kernel]) -> np.ndarray:
     `kernels` are in the order of `pair_code`.
     """
     means = _KernelMeans(sample, kernels)
+    first, second = np.triu_indices(sample.n_classes, 1)
     found = []
-    for i, j, kernel in zip(
-        *np.triu_indices(sample.n_classes, 1), kernels, strict=True
-    ):
+    for i, j, kernel in zip(first, second, kernels, strict=True):
         within = means.within(kernel, i) + means.within(kernel, j)
-        found.append(within - 2 * means.between(kernel, i, j))
+        between = means.between(kernel, i, j)
+        found.append(within - 2 * between)
     return squareform(found)
 
 
@@ -54,22 +55,31 @@ class _KernelMeans:
 
     def __init__(self, sample: Sample, kernels: list[Kernel]) -> None:
         self.X = sample.X
-        self.rows = [np.flatnonzero(sample.codes == c) for c in range(sample.n_classes)]
-        weights = [sample.row_weight[rows] for rows in self.rows]
-        # a class without weight has means of 0
-        self.shares = [w / (w.sum() or 1.0) for w in weights]
-        uses = Counter(kernels)
-        often = [kernel for kernel in uses if uses[kernel] > sample.n_classes]
-        self.prepared = {kernel: prepared(self.X, kernel) for kernel in often}
+        self.rows: list[np.ndarray] = []  # of each class
+        self.shares: list[np.ndarray] = []  # of each row in its class's weight
+        for c in range(sample.n_classes):
+            rows = np.flatnonzero(sample.codes == c)
+            weight = sample.row_weight[rows]
+            # a class without weight has means of 0
+            total = weight.sum() or 1.0
+            self.rows.append(rows)
+            self.shares.append(weight / total)
+        # to prepare all rows for a kernel pays where many pairs share it
+        self.prepared = {}
+        for kernel, uses in Counter(kernels).items():
+            if uses > sample.n_classes:
+                self.prepared[kernel] = prepared(self.X, kernel)
         self.inside: dict[tuple[Kernel, int], float] = {}
 
     def between(self, kernel: Kernel, a: int, b: int) -> float:
         """The mean of k(x, y) over rows x of class a and y of class b."""
+        rows_a = self.rows[a]
+        rows_b = self.rows[b]
         if kernel in self.prepared:
-            block = self.prepared[kernel].block(self.rows[a], self.rows[b])
+            K = self.prepared[kernel].block(rows_a, rows_b)
         else:
-            block = kernel.between(self.X, self.rows[a], self.rows[b])
-        return float(self.shares[a] @ block @ self.shares[b])
+            K = kernel.between(self.X, rows_a, rows_b)
+        return float(self.shares[a] @ K @ self.shares[b])
 
     def within(self, kernel: Kernel, c: int) -> float:
         """The mean of k(x, y) over rows x and y of class c, computed once."""
@@ -86,34 +96,40 @@ def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
     reach it.
     """
     n = len(separability)
-    off = np.where(np.eye(n, dtype=bool), -np.inf, separability)
+    itself = np.eye(n, dtype=bool)
+    off = np.where(itself, -np.inf, separability)
     # of each class, the others with the most separable first
     rivals = np.argsort(-off, axis=1, kind="stable").tolist()
-    first_pair = np.unravel_index(np.argmax(off), off.shape)
+    most_separable = int(np.argmax(off))
+    first_pair = divmod(most_separable, n)
 
     def duel(i: int, j: int, left: int) -> tuple:
         i, j = sorted((i, j))
-        j_wins = (j, left & ~(1 << i))
-        i_wins = (i, left & ~(1 << j))
-        return "node", pair_index(i, j, n), j_wins, i_wins
+        without_i = left & ~(1 << i)
+        without_j = left & ~(1 << j)
+        machine = pair_index(i, j, n)
+        return "node", machine, (j, without_i), (i, without_j)
 
     def rule(state: tuple[int | None, int]) -> tuple:
         survivor, left = state
         if survivor is None:
-            return duel(*map(int, first_pair), left)
+            return duel(*first_pair, left)
         if left == 1 << survivor:
             return "leaf", survivor
         rival = next(c for c in rivals[survivor] if left >> c & 1)
         return duel(survivor, rival, left)
 
     def members(state: tuple[int | None, int]) -> np.ndarray:
+        _, left = state
         # bits of a number of any length, the lowest first
-        left = state[1].to_bytes(-(-n // 8), "little")
-        octets = np.frombuffer(left, np.uint8)
-        return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
+        n_octets = -(-n // 8)
+        octets = np.frombuffer(left.to_bytes(n_octets, "little"), np.uint8)
+        bits = np.unpackbits(octets, bitorder="little")
+        return np.flatnonzero(bits)
 
-    root = (None, (1 << n) - 1)
-    return DecisionGraph(root, rule, members, n_classes=n, n_machines=n * (n - 1) // 2)
+    every = (1 << n) - 1
+    n_pairs = n * (n - 1) // 2
+    return DecisionGraph((None, every), rule, members, n_classes=n, n_machines=n_pairs)
 
 
 @lru_cache(maxsize=8)
@@ -129,11 +145,13 @@ def pair_values(value: Any, n: int, what: str) -> np.ndarray | None:
     if np.ndim(value) == 0:
         return None
     table = np.asarray(value, dtype=float)
-    if table.shape != (n, n) or not np.allclose(table, table.T, equal_nan=True):
+    right_shape = table.shape == (n, n)
+    if not right_shape or not np.allclose(table, table.T, equal_nan=True):
         raise ValueError(
             f"{what} must be one number or a symmetric table with {n} rows, one a class"
         )
-    return table[np.triu_indices(n, 1)]
+    above_diagonal = np.triu_indices(n, 1)
+    return table[above_diagonal]
 
 
 class AdaptiveDAGSVC(BankClassifier):
@@ -202,8 +220,11 @@ class AdaptiveDAGSVC(BankClassifier):
             gamma = pair_values(self.gamma, sample.n_classes, "gamma")
             C = pair_values(self.C, sample.n_classes, "C")
         else:
-            both = [np.flatnonzero(row[sample.codes]) for row in code]
-            tuned = [self._tuned(sample.X[rows], sample.codes[rows]) for rows in both]
+            tuned = []  # (pairs, 2)
+            for row in code:
+                of_pair = np.flatnonzero(row[sample.codes])
+                X = sample.X[of_pair]
+                tuned.append(self._tuned(X, sample.codes[of_pair]))
             gamma, C = np.array(tuned).T
         options: dict[str, Any] = {}
         if C is not None:
@@ -231,17 +252,22 @@ class AdaptiveDAGSVC(BankClassifier):
 
     def _tuned(self, X: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
         """gamma and C of one pair."""
-        gammas = GAMMAS if self.gammas is None else np.asarray(self.gammas, dtype=float)
+        gammas = GAMMAS
+        if self.gammas is not None:
+            gammas = np.asarray(self.gammas, dtype=float)
+        kernels = [self._with_gamma(g) for g in gammas]
         y = (codes == codes.max()).astype(int)
         if self.tune == "dbtc":
             first = X[y == 0]
             second = X[y == 1]
-            apart = [dbtc(self._with_gamma(g), first, second) for g in gammas]
-            gammas = [gammas[int(np.argmax(apart))]]
-        kernels = [self._with_gamma(g) for g in gammas]
-        Cs, accuracies = self._validation_curves(X, y, kernels)
-        best = int(accuracies.max(axis=1).argmax())
-        return gammas[best], Cs[accuracies[best].argmax()]
+            apart = [dbtc(kernel, first, second) for kernel in kernels]
+            farthest = int(np.argmax(apart))
+            gammas = [gammas[farthest]]
+            kernels = [kernels[farthest]]
+        Cs, accuracies = self._validation_curves(X, y, kernels)  # (gammas, Cs)
+        best_gamma = int(accuracies.max(axis=1).argmax())
+        best_C = accuracies[best_gamma].argmax()
+        return gammas[best_gamma], Cs[best_C]
 
     def _validation_curves(
         self, X: np.ndarray, y: np.ndarray, kernels: list[Kernel]
@@ -250,11 +276,14 @@ class AdaptiveDAGSVC(BankClassifier):
 
         Labels are 0 or 1; the share is (kernels, values of C).
         """
-        Cs = np.sort(CS if self.Cs is None else np.asarray(self.Cs, dtype=float))
+        Cs = CS
+        if self.Cs is not None:
+            Cs = np.sort(np.asarray(self.Cs, dtype=float))
         splits = self._folds(y)
-        trained = np.array([np.isin(np.arange(len(y)), fit) for fit, _ in splits])
+        trained = np.zeros((len(splits), len(y)), dtype=bool)
+        for t, (fit, _) in enumerate(splits):
+            trained[t, fit] = True
         sample = Sample(X, y, kernels[0], None, None)
-        right = np.zeros((len(kernels), len(Cs)))
         # a machine a fold: rows that the fold holds back have the label 0, and drop out
         banks = self._train_grid(
             sample,
@@ -263,22 +292,26 @@ class AdaptiveDAGSVC(BankClassifier):
             Cs.tolist(),
             soft=lambda t, rows, s: s * trained[t, rows],
         )
-        for some, share in zip(banks, right, strict=True):
-            grid = Grid(sample, some, X)
+        right = np.zeros((len(kernels), len(Cs)))
+        for of_kernel, counts in zip(banks, right, strict=True):
+            grid = Grid(sample, of_kernel, X)
             for k in range(len(Cs)):
                 # pair_code has +1 at the first class: f < 0 says label 1
-                wins = grid.outputs("held", k, True) < 0  # (rows, folds)
+                says_1 = grid.outputs("held", k, True) < 0  # (rows, folds)
                 for t, (_, held) in enumerate(splits):
-                    share[k] += np.sum(wins[held, t] == y[held])
+                    right_held = says_1[held, t] == y[held]
+                    counts[k] += np.sum(right_held)
         return Cs, right / len(y)
 
     def _folds(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """The splits of `cv`, at most one fold for each row of the smaller class."""
-        folds = self.cv
-        if isinstance(folds, int):
-            most = min(folds, int(np.bincount(y).min()))
-            folds = StratifiedKFold(most, shuffle=True, random_state=self.random_state)
-        return list(check_cv(folds, y, classifier=True).split(X=y, y=y))
+        cv = self.cv
+        if isinstance(cv, int):
+            smaller = int(np.bincount(y).min())
+            n_folds = min(cv, smaller)
+            cv = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+        splitter = check_cv(cv, y, classifier=True)
+        return list(splitter.split(X=y, y=y))
 
     def _check_saved(self) -> None:
         n = len(self.classes_)

@@ -12,11 +12,11 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from ..bank import Bank
 from ..evaluate import KnownOutputs, NeedsBlocks
 from ..graphs import Graph, GraphTooLarge
-from ..kernels import Kernel, kernel_class
+from ..kernels import Kernel
 from ..machines import SETTINGS, pair_code, train_grid
-from ..rows import equal
 from ..threads import one_thread
 from .classifier import KernelClassifier
+from .mismatch import mismatch
 from .sample import Sample
 
 CELLS = 1 << 22  # machine outputs that are held at once: 32 MB
@@ -93,8 +93,11 @@ class BankClassifier(KernelClassifier):
         """What differs from machine to machine, as arguments of `machines.train`."""
         if not self.scale_pairs:
             return {}
-        own_rows = (sample.X[row[sample.codes] != 0] for row in code)
-        return {"kernels": [rescaled(sample.kernel, rows) for rows in own_rows]}
+        kernels = []
+        for row in code:
+            own = row[sample.codes] != 0  # rows of the machine's classes
+            kernels.append(rescaled(sample.kernel, sample.X[own]))
+        return {"kernels": kernels}
 
     def _after_training(self, sample: Sample) -> None:
         """Set what must be learnt from the machines at work on the training rows."""
@@ -107,7 +110,7 @@ class BankClassifier(KernelClassifier):
         bank = sample.bank
         if bank is None:
             bank = self._train(sample, code, **self._training_options(sample, code))
-        elif reason := self._mismatch(sample, bank, code):
+        elif reason := mismatch(self, sample, bank, code):
             name = type(self).__name__
             raise ValueError(f"{name} cannot be fitted over this bank: {reason}")
         self._finish_fit(sample, bank)
@@ -146,38 +149,6 @@ class BankClassifier(KernelClassifier):
         if sample.outputs:
             return sample.outputs(by_sign)
         return self.machines_.decision(sample.X, n_jobs=self.n_jobs)
-
-    def _mismatch(self, sample: Sample, bank: Bank, code: np.ndarray) -> str | None:
-        """Why `bank` will not do for this system and these rows; None if it will."""
-        n_classes = bank.code.shape[1]
-        if n_classes != sample.n_classes:
-            return f"it tells {n_classes} classes apart, y has {sample.n_classes}"
-        if not np.array_equal(bank.code, code):
-            return "the system asks other machines"
-        if bank.labels == "direct" or self._label_kind not in (None, bank.labels):
-            return (
-                f"its machines learnt labels of the kind {bank.labels!r},"
-                f" not {self._label_kind or 'hard'!r}"
-            )
-        precomputed = kernel_class(self.kernel).precomputed
-        if precomputed != bank.kernel.precomputed or bank.n_inputs != sample.X.shape[1]:
-            return f"it has {bank.n_inputs} inputs and the kernel {bank.kernel.name!r}"
-        scaled = any(kernel.widths for kernel in bank.kernels or [])
-        # e1071's rule may leave all machines unscaled, each with its own kernel still
-        if (self.scale_pairs and bank.kernels is None) or (
-            self.scale_pairs is False and scaled
-        ):
-            have = "have" if scaled else "lack"
-            return (
-                f"scale_pairs={self.scale_pairs}, but its machines {have} scales of"
-                " their own"
-            )
-        if not _trained_on(bank, sample):
-            return (
-                f"it was trained on other rows (there were {bank.n_rows}) or other"
-                " labels"
-            )
-        return None
 
     # ---- how it is kept
 
@@ -258,7 +229,8 @@ class BankClassifier(KernelClassifier):
         jobs = effective_n_jobs(self.n_jobs)
         # a batch a job, but no block of rows cut in two, and CELLS outputs at the most
         most = max(bank.block_rows, CELLS // len(bank.code))
-        size = min(most, max(bank.block_rows, -(-n // jobs)))
+        a_job = -(-n // jobs)
+        size = min(most, max(bank.block_rows, a_job))
         batches = [X[first : first + size] for first in range(0, n, size)]
         if len(batches) == 1:
             parts = [self._read_batch(read, X, exact)]
@@ -316,11 +288,11 @@ class BankClassifier(KernelClassifier):
         """What `read` says of all machines' outputs for the rows of X, in batches."""
         bank = self.machines_
         size = max(bank.block_rows, CELLS // len(bank.code))
-        outputs = (
-            bank.decision(X[first : first + size], n_jobs=self.n_jobs)
-            for first in range(0, X.shape[0], size)
-        )
-        return np.concatenate([read(f) for f in outputs])
+        found = []
+        for first in range(0, X.shape[0], size):
+            batch = X[first : first + size]
+            found.append(read(bank.decision(batch, n_jobs=self.n_jobs)))
+        return np.concatenate(found)
 
 
 def _joined(parts: list[tuple]) -> tuple:
@@ -336,15 +308,6 @@ def _joined(parts: list[tuple]) -> tuple:
     return tuple(joined)
 
 
-def _trained_on(bank: Bank, sample: Sample) -> bool:
-    """Whether the bank's support vectors are these rows, with these classes."""
-    if bank.n_rows != len(sample.codes):
-        return False
-    if not np.array_equal(sample.codes[bank.support], bank.support_class):
-        return False
-    return bank.vectors is None or equal(sample.X[bank.support], bank.vectors)
-
-
 def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:
     """The kernel with inputs over their standard deviations on X.
 
@@ -352,7 +315,8 @@ def rescaled(kernel: Kernel, X: np.ndarray) -> Kernel:
     """
     n = X.shape[0]
     if sparse.issparse(X):
-        widths = np.sqrt(mean_variance_axis(X, axis=0)[1] * n / (n - 1))
+        _, variance = mean_variance_axis(X, axis=0)
+        widths = np.sqrt(variance * n / (n - 1))
     else:
         widths = X.std(axis=0, ddof=1)
     if not (widths > 0).all():

@@ -13,11 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..bank import Bank
 from ..graphs import Cost, costs
@@ -35,7 +31,7 @@ from .declared import (
     Verbosity,
 )
 from .like_svc import LikeSVC
-from .sample import Sample
+from .sample import Sample, checked_weight
 from .stored import Stored
 
 MOST_CACHE = 1e9  # MB of kernel cache: a larger one is one of that size
@@ -227,35 +223,24 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
                 "the number of classes has to be greater than one;"
                 f" got {n_classes} class"
             )
-        weights = self._checked_weights(X, y, codes, sample_weight)
+        if sample_weight is not None:
+            sample_weight = checked_weight(sample_weight, X, codes)
+        class_weight = None
+        if self.class_weight is not None:
+            class_weight = compute_class_weight(
+                self.class_weight,
+                classes=self.classes_,
+                y=y,
+                sample_weight=sample_weight,
+            )
         if kernel_class(self.kernel).precomputed:  # before anything is read from it
             Kernel(self.kernel).check(X)
         if bank is not None:
-            return Sample(X, codes, bank.kernel, *weights, bank.C, bank)
-        kernel = self._kernel(X, weights[0])
-        return Sample(X, codes, kernel, *weights, self.C)
-
-    def _checked_weights(
-        self, X, y: np.ndarray, codes: np.ndarray, sample_weight
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """The weights of rows and of classes, None where all are one."""
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-            sample_weight = np.maximum(sample_weight, 0.0)  # as LIBSVM takes them
-            left = np.unique(codes[sample_weight > 0])
-            if len(left) < 2:
-                raise ValueError(
-                    "Invalid input - all samples with positive weights belong to the"
-                    " same class"
-                    if len(left)
-                    else "Invalid input - all samples have zero or negative weights."
-                )
-        if self.class_weight is None:
-            return sample_weight, None
-        class_weight = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-        )
-        return sample_weight, class_weight
+            return Sample(
+                X, codes, bank.kernel, sample_weight, class_weight, bank.C, bank
+            )
+        kernel = self._kernel(X, sample_weight)
+        return Sample(X, codes, kernel, sample_weight, class_weight, self.C)
 
     def _kernel(self, X: np.ndarray, sample_weight: np.ndarray | None) -> Kernel:
         """The kernel to train with; where machines have their own gamma, it is 1.

@@ -26,17 +26,21 @@ def random_code(
     machine has both signs.
     """
     rng = check_random_state(random_state)
-    values = [-1, 0, 1] if sparse else [-1, 1]
-    chances = [0.25, 0.5, 0.25] if sparse else [0.5, 0.5]
+    values, chances = [-1, 1], [0.5, 0.5]
+    if sparse:
+        values, chances = [-1, 0, 1], [0.25, 0.5, 0.25]
     above_diagonal = np.triu_indices(n_classes, 1)
     best = None
     farthest = -np.inf
     for _ in range(CANDIDATES):
-        code = rng.choice(values, size=(n_machines, n_classes), p=chances)
-        code = code.astype(np.int8)
-        both = (code == 1).any(axis=1) & (code == -1).any(axis=1)
-        for t in np.flatnonzero(~both):
-            code[t, rng.choice(n_classes, 2, replace=False)] = 1, -1
+        drawn = rng.choice(values, size=(n_machines, n_classes), p=chances)
+        code = drawn.astype(np.int8)
+        # a machine without both signs is given them, at two classes
+        has_plus = (code == 1).any(axis=1)
+        has_minus = (code == -1).any(axis=1)
+        for t in np.flatnonzero(~(has_plus & has_minus)):
+            pair = rng.choice(n_classes, 2, replace=False)
+            code[t, pair] = 1, -1
         words = code.T.astype(float)  # (classes, machines)
         distance = (n_machines - words @ words.T) / 2
         nearest = distance[above_diagonal].min()
@@ -52,7 +56,9 @@ def hamming(f: np.ndarray, code: np.ndarray) -> np.ndarray:
     A 0 in a word counts 1/2.
     """
     signs = np.where(f >= 0, 1.0, -1.0)
-    return (signs @ code.astype(float) - len(code)) / 2
+    # agreements less disagreements: (rows, classes)
+    agreement = signs @ code.astype(float)
+    return (agreement - len(code)) / 2
 
 
 def hinge(f: np.ndarray, code: np.ndarray) -> np.ndarray:
@@ -60,8 +66,11 @@ def hinge(f: np.ndarray, code: np.ndarray) -> np.ndarray:
 
     A machine's loss is max(0, 1 - entry of the word x output).
     """
-    losses = [np.maximum(0.0, 1.0 - f * word).sum(axis=1) for word in code.T]
-    return -np.stack(losses, axis=1)
+    scores = []
+    for word in code.T:
+        loss = np.maximum(0.0, 1.0 - f * word)  # (rows, machines)
+        scores.append(-loss.sum(axis=1))
+    return np.stack(scores, axis=1)
 
 
 class ECOCSVC(BankClassifier):
@@ -102,7 +111,8 @@ default="dense"
             return self._drawn(sample)
         n = sample.n_classes
         code = np.asarray(self.code, dtype=np.int8)
-        if code.ndim != 2 or code.shape[1] != n or not np.isin(code, (-1, 0, 1)).all():
+        is_table = code.ndim == 2 and code.shape[1] == n
+        if not is_table or not np.isin(code, (-1, 0, 1)).all():
             raise ValueError(
                 f"code must be a matrix of -1, 0, +1 with {n} columns, one a class"
             )
@@ -112,7 +122,8 @@ default="dense"
         """A random code; over a bank whose code might have been drawn, that one."""
         n = sample.n_classes
         sparse = self.code == "sparse"
-        size = self.code_size or int(np.ceil((15 if sparse else 10) * np.log2(n)))
+        a_bit = 15 if sparse else 10  # machines, for each bit of a class's number
+        size = self.code_size or int(np.ceil(a_bit * np.log2(n)))
         if sample.bank is not None:
             given = sample.bank.code
             if given.shape == (size, n) and (sparse or given.all()):

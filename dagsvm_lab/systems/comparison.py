@@ -104,14 +104,17 @@ class Comparison:
 
         from ..plots.overview import label
 
-        ax = plt.subplots(layout="constrained")[1] if ax is None else ax
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
         x = self.measures[cost]
         y = self.measures["accuracy"]
         below = y - self.measures["low"]
         above = self.measures["high"] - y
         ax.errorbar(x, y, yerr=[below, above], fmt="o", capsize=3)
         ax.set_xscale("log")
-        heading = COLUMNS[cost][0] if cost in COLUMNS else cost.replace("_", " ")
+        heading = cost.replace("_", " ")
+        if cost in COLUMNS:
+            heading, _ = COLUMNS[cost]
         ax.set_xlabel(heading.replace("us ", "microseconds "))
         ax.xaxis.set_major_formatter("{x:g}")  # plain numbers, not powers of ten
         ax.xaxis.set_minor_formatter("{x:g}")
@@ -133,13 +136,13 @@ class Comparison:
         return lines
 
     def __str__(self) -> str:
-        lines = self._cells()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        shown = []
-        for name, *cells in lines:
-            padded = (c.rjust(w) for c, w in zip(cells, widths[1:], strict=True))
-            shown.append("  ".join([name.ljust(widths[0]), *padded]))
-        return "\n".join(shown)
+        columns = []  # each padded to its widest cell
+        for k, column in enumerate(zip(*self._cells(), strict=True)):
+            width = max(map(len, column))
+            pad = str.rjust if k else str.ljust
+            columns.append([pad(cell, width) for cell in column])
+        lines = zip(*columns, strict=True)
+        return "\n".join("  ".join(line) for line in lines)
 
     __repr__ = __str__
 
@@ -147,8 +150,8 @@ class Comparison:
         rows = []
         for k, line in enumerate(self._cells()):
             tag = "td" if k else "th"
-            cells = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in line)
-            rows.append(f"<tr>{cells}</tr>")
+            cells = [f"<{tag}>{escape(cell)}</{tag}>" for cell in line]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
         return f"<table>{''.join(rows)}</table>"
 
 
@@ -185,7 +188,7 @@ def compare(X, y, systems: Any = None, cv: Any = 5) -> Comparison:
     >>> bool(kernel_evaluations[2] < kernel_evaluations[1] / 2)
     True
     """
-    data = folded(X, y, cv)[1]
+    _, data = folded(X, y, cv)
     held = np.concatenate([rows for _, rows in data.folds])
     if len(np.unique(held)) < len(held):
         raise ValueError("compare() needs folds that hold each row back at most once")
@@ -222,7 +225,10 @@ def _chosen(systems: Any) -> dict[str, Any]:
         return dict(systems)
     if not isinstance(systems, Sequence):
         return {}
-    names = [type(splitted(est)[2]).__name__ for est in systems]
+    names = []
+    for est in systems:
+        _, _, system = splitted(est)
+        names.append(type(system).__name__)
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(
@@ -242,14 +248,17 @@ def _usual(model: Any, fold: Folds) -> dict[str, Any]:
             "systems must be a list or a dictionary of estimators, or a system whose"
             f" parameters are taken; got {model!r}"
         )
-    shared = [f.name for f in fields(KernelClassifier)] if model is not None else []
-    parameters = {name: getattr(system, name) for name in shared}
+    parameters = {}
+    if model is not None:
+        for field in fields(KernelClassifier):
+            parameters[field.name] = getattr(system, field.name)
     found: dict[str, Any] = {}
     for make in USUAL:
         one = make(**parameters)
         if steps is not None:
             one = Pipeline([*steps.steps, (make.__name__.lower(), one)])
-        if make._sparse or not issparse(fold.held_rows(one)[0]):
+        rows, _ = fold.held_rows(one)
+        if make._sparse or not issparse(rows):
             found[make.__name__] = one
     return found
 
@@ -275,20 +284,22 @@ def _asked(fold: Folds, est: Any, fitted: Any) -> tuple[Any, Any, np.ndarray]:
     if isinstance(system, BankClassifier):
         rows, truth = fold.held_rows(est)
         # these rows are arrays: a frame's columns are not asked for again
-        state = vars(system).items()
-        state = {name: v for name, v in state if name != "feature_names_in_"}
+        state = dict(vars(system))
+        state.pop("feature_names_in_", None)
         return system._with(state), rows, truth
     rows, truth = fold.given_rows(est)
     if not isinstance(system, KernelClassifier):
         return fitted, rows, truth
-    return system, rows if steps is None else steps.transform(rows), truth
+    if steps is not None:
+        rows = steps.transform(rows)
+    return system, rows, truth
 
 
 def _counted(asked: Any, rows: Any) -> dict[str, float]:
     """Mean costs of a row and size of the classifier, nan where nothing is counted."""
     numbers = dict.fromkeys([*COST_FIELDS, "kparameters"], np.nan)
     if isinstance(asked, KernelClassifier):
-        cost = asked.predict_with_cost(rows)[1]
+        _, cost = asked.predict_with_cost(rows)
         for name in COST_FIELDS:
             numbers[name] = float(np.mean(getattr(cost, name)))
         numbers["kparameters"] = asked.n_parameters_ / 1000
@@ -302,7 +313,10 @@ def _times(est: Any, rows: Any) -> dict[str, float]:
     est.predict(singles[0])  # what single rows need is made once
     alone = [_seconds(est, row) for row in singles]
     batch = min(_seconds(est, rows) for _ in range(REPEATS))
-    return {"row_us": 1e6 * float(np.median(alone)), "batch_us": 1e6 * batch / n}
+    return {
+        "row_us": 1e6 * float(np.median(alone)),
+        "batch_us": 1e6 * batch / n,
+    }
 
 
 def _seconds(est: Any, rows: Any) -> float:
@@ -324,12 +338,16 @@ def _holm(wrong: np.ndarray) -> np.ndarray:
     """McNemar's exact p-values of all pairs of systems, corrected by Holm's method."""
     n = len(wrong)
     i, j = np.triu_indices(n, 1)
-    pairs = zip(i, j, strict=True)
-    p = np.array([mcnemar(wrong[a], wrong[b])["p_exact"] for a, b in pairs])
+    found = []
+    for a, b in zip(i, j, strict=True):
+        test = mcnemar(wrong[a], wrong[b])
+        found.append(test["p_exact"])
+    p = np.array(found)
     order = np.argsort(p)
     # the smallest p times all tests, the next times one less, and never below the last
     times = len(p) - np.arange(len(p))
-    corrected = np.minimum(np.maximum.accumulate(p[order] * times), 1.0)
+    rising = np.maximum.accumulate(p[order] * times)
+    corrected = np.minimum(rising, 1.0)
     table = np.ones((n, n))
     table[i[order], j[order]] = corrected
     table[j[order], i[order]] = corrected

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval
 
 from ..graphs import Cost, DecisionGraph, costs
 from .base import BankClassifier
+from .believable import expect
 from .sample import Sample
-from .stored import expect
 
 COMPARED_AT_ONCE = 1_000_000  # states x machines: some tens of MB
 
@@ -51,24 +51,28 @@ class _Divider:
     """
 
     def __init__(self, table: np.ndarray, threshold: float, prefer: str) -> None:
-        machines = np.arange(len(table))
         self.n_classes = table.shape[1]
         self.prefer = prefer
         self.i, self.j = np.triu_indices(self.n_classes, 1)  # classes of the machines
-        # chi_theta(C_ij(l, i)) of Definition 3: (machines, classes)
-        called_i = table[..., 0] > threshold
-        called_j = table[..., 1] > threshold
+        share_i = table[..., 0]  # C_ij(l, i): (machines, classes)
+        share_j = table[..., 1]
+        called_i = share_i > threshold
+        called_j = share_j > threshold
+        # chi_theta of Definition 3: (classes, machines)
         self.chi_i = called_i.T.astype(np.float32)
         self.chi_j = called_j.T.astype(np.float32)
-        self.to_i = called_i.copy()
-        self.to_j = called_j.copy()
-        self.to_i[machines, self.i] = True
-        self.to_i[machines, self.j] = False
-        self.to_j[machines, self.i] = False
-        self.to_j[machines, self.j] = True
-        score = (table[machines, self.i, 0] + table[machines, self.j, 1]) / 2
+        # the classes that go to either side: (machines, classes)
+        of_i = np.arange(len(table)), self.i
+        of_j = np.arange(len(table)), self.j
+        self.to_i = called_i
+        self.to_j = called_j
+        self.to_i[of_i] = True
+        self.to_i[of_j] = False
+        self.to_j[of_i] = False
+        self.to_j[of_j] = True
+        score = (share_i[of_i] + share_j[of_j]) / 2  # Definition 4
         # equal shares are equal, whatever their last bit; 0 for the best score
-        ranks = np.unique(-np.round(score, 12), return_inverse=True)[1]
+        _, ranks = np.unique(-np.round(score, 12), return_inverse=True)
         self.score_rank = ranks.astype(float)
         self.chosen: dict[bytes, tuple] = {}
         self.waiting: list[bytes] = []  # states that a choice has led to
@@ -82,6 +86,7 @@ class _Divider:
         return self.chosen[state]
 
     def _choose_waiting(self, state: bytes) -> None:
+        """Choose the machines of this state and of all that wait."""
         due = []
         for one in dict.fromkeys([*self.waiting, state]):
             if one.count(1) > 1 and one not in self.chosen:
@@ -93,15 +98,16 @@ class _Divider:
 
     def _choose(self, states: list[bytes]) -> None:
         """Choose the machines of these states; the states that follow wait then."""
-        left = np.frombuffer(b"".join(states), dtype=bool).reshape(-1, self.n_classes)
+        flat = np.frombuffer(b"".join(states), dtype=bool)
+        left = flat.reshape(-1, self.n_classes)  # (states, classes)
         best = self._badness(left).argmin(axis=1)  # the first of equals
-        where_j = [side.tobytes() for side in left & self.to_j[best]]
-        where_i = [side.tobytes() for side in left & self.to_i[best]]
-        for state, t, low, high in zip(
-            states, best.tolist(), where_j, where_i, strict=True
-        ):
-            self.chosen[state] = ("node", t, low, high)
-        self.waiting.extend(where_j + where_i)
+        where_j = left & self.to_j[best]
+        where_i = left & self.to_i[best]
+        for k, state in enumerate(states):
+            state_j = where_j[k].tobytes()
+            state_i = where_i[k].tobytes()
+            self.chosen[state] = ("node", int(best[k]), state_j, state_i)
+            self.waiting += [state_j, state_i]
 
     def _badness(self, left: np.ndarray) -> np.ndarray:
         """How badly each machine divides the classes left, in the order that `prefer`
@@ -118,7 +124,9 @@ class _Divider:
             order = self.score_rank * (n + 1) ** 2 + division
         else:
             order = division * len(self.i) + self.score_rank
-        order[~(left[:, self.i] & left[:, self.j])] = np.inf
+        # a machine is asked only while both its classes are left
+        may_be_asked = left[:, self.i] & left[:, self.j]
+        order[~may_be_asked] = np.inf
         return order
 
 
@@ -166,12 +174,15 @@ class DCSVC(BankClassifier):
     _saved = ("predictions_table_",)
 
     def _after_training(self, sample: Sample) -> None:
-        belongs = np.eye(len(self.classes_))[sample.codes] * sample.row_weight[:, None]
+        one_hot = np.eye(len(self.classes_))[sample.codes]
+        belongs = one_hot * sample.row_weight[:, None]  # (rows, classes)
         weight = belongs.sum(axis=0)  # (classes,)
-        first = (self._training_outputs(sample, by_sign=True) >= 0).T.astype(float)
-        share = first @ belongs / np.where(weight > 0, weight, 1.0)
+        counts = weight > 0
+        f = self._training_outputs(sample, by_sign=True)
+        called_first = (f >= 0).T.astype(float)  # (machines, rows)
+        share = called_first @ belongs / np.where(counts, weight, 1.0)
         # a class without weight is on neither side
-        self.predictions_table_ = np.stack([share, (weight > 0) - share], axis=2)
+        self.predictions_table_ = np.stack([share, counts - share], axis=2)
 
     def with_threshold(self, threshold: float, prefer: str | None = None) -> Self:
         """Copy this fitted estimator with another threshold over the same machines.
@@ -218,8 +229,10 @@ class DCSVC(BankClassifier):
         """
         f = self.machines_.decision(self._checked_rows(X), n_jobs=self.n_jobs)
         for threshold in thresholds:
-            labels, paths, _ = self.with_threshold(threshold).graph_.run(f)
-            yield threshold, self.classes_[labels], costs(paths, self.machines_.coef)
+            graph = self.with_threshold(threshold).graph_
+            labels, paths, _ = graph.run(f)
+            cost = costs(paths, self.machines_.coef)
+            yield threshold, self.classes_[labels], cost
 
     def _check_saved(self) -> None:
         shape = (*self.machines_.code.shape, 2)

@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from ..graphs import DecisionGraph
 from ..machines import pair_index
 from .base import BankClassifier
+from .believable import WHOLE, expect
 from .declared import Array, Seed
 from .sample import Sample
-from .stored import WHOLE, expect
 
 
 def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
@@ -46,8 +46,10 @@ def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
     place[order] = np.arange(len(order))
 
     def possible(nodes: np.ndarray) -> np.ndarray:
-        after_first = place >= first[nodes][:, None]  # (nodes, classes)
-        return after_first & (place <= last[nodes][:, None])
+        """Whether a class stands in a node's span: (nodes, classes)."""
+        begins = first[nodes][:, None]
+        ends = last[nodes][:, None]
+        return (begins <= place) & (place <= ends)
 
     return DecisionGraph.from_arrays(
         machine,
@@ -70,13 +72,15 @@ def ddag_of_sets(order: Sequence[int], n_classes: int) -> DecisionGraph:
     place = {c: k for k, c in enumerate(order)}
 
     def rule(state: tuple[int, ...]) -> tuple:
-        i, j = state[0], state[-1]
+        i = state[0]
+        j = state[-1]
         if i == j:
             return "leaf", i
-        machine = pair_index(min(i, j), max(i, j), n_classes)
+        without_i = state[1:]
+        without_j = state[:-1]
         if i < j:
-            return "node", machine, state[1:], state[:-1]
-        return "node", machine, state[:-1], state[1:]
+            return "node", pair_index(i, j, n_classes), without_i, without_j
+        return "node", pair_index(j, i, n_classes), without_j, without_i
 
     def enter(left: np.ndarray) -> tuple[int, ...]:
         return tuple(c for c in order if left[c])
@@ -97,11 +101,14 @@ def _spans(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     The span without its last place is the next node.
     """
-    layer = np.repeat(np.arange(n), np.arange(1, n + 1))
+    d = np.arange(n)
+    layer = np.repeat(d, d + 1)
     node = np.arange(len(layer))
+    # node d (d + 1) / 2 + k, the k-th of layer d, has the span that begins at d - k
     first = layer * (layer + 3) // 2 - node
     last = n - 1 - layer + first
-    return first, last, node + layer + 1
+    without_first = node + layer + 1
+    return first, last, without_first
 
 
 def evaluate_list(
@@ -114,9 +121,9 @@ def evaluate_list(
     classes = [int(c) for c in order]
     states = [tuple(classes)]
     while len(classes) > 1:
-        i, j = classes[0], classes[-1]
-        prefers_lower = f[pair_index(min(i, j), max(i, j), n_classes)] >= 0
-        classes.remove(max(i, j) if prefers_lower else min(i, j))
+        low, high = sorted([classes[0], classes[-1]])
+        prefers_low = f[pair_index(low, high, n_classes)] >= 0
+        classes.remove(high if prefers_low else low)
         states.append(tuple(classes))
     return classes[0], states
 

@@ -82,28 +82,37 @@ def inherited(doc: str, parent: str) -> str:
     theirs = _sections(parent)
     merged = {"": own.pop("")}
     for name in INHERITED:
-        entries = _entries(theirs.get(name, "")) | _entries(own.pop(name, ""))
+        entries = _entries(theirs.get(name, ""))
+        entries |= _entries(own.pop(name, ""))
         if entries:
             merged[name] = "\n".join(entries.values())
     merged |= own
     parts = []
     for name, text in merged.items():
-        parts.append(f"{name}\n{'-' * len(name)}\n{text}" if name else text)
+        underlined = f"{name}\n{'-' * len(name)}\n" if name else ""
+        parts.append(underlined + text)
     return "\n\n".join(parts) + "\n"
 
 
 def _sections(doc: str) -> dict[str, str]:
     """The sections of a numpydoc docstring by name; what stands before them as ""."""
     text = "\n\n" + cleandoc(doc) + "\n"
-    title, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", text)
-    bodies = (body.rstrip() for body in parts[1::2])
-    return {"": title.strip()} | dict(zip(parts[::2], bodies, strict=True))
+    # what stands before the first section, then its name, its body, the next name ...
+    before, *parts = re.split(r"\n\n(\w[\w ]+)\n-+\n", text)
+    found = {"": before.strip()}
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        found[name] = body.rstrip()
+    return found
 
 
 def _entries(section: str) -> dict[str, str]:
     """The entries of a section by the name that each begins with."""
-    parts = [part.rstrip() for part in re.split(r"\n(?=\S)", section) if part]
-    return {part.split(" :")[0]: part for part in parts}
+    found = {}
+    for part in re.split(r"\n(?=\S)", section):  # an entry begins at the margin
+        if part:
+            part = part.rstrip()
+            found[part.split(" :")[0]] = part
+    return found
 
 
 def document(cls: type) -> None:
@@ -121,8 +130,8 @@ def document(cls: type) -> None:
             continue
         given = [key for key in signature(method).parameters if key != "self"]
         if "X" in given:
-            entries = "\n".join(f"{key} : {ARGUMENTS.get(key, '')}" for key in given)
-            general = f"\n\nParameters\n----------\n{entries}"
+            entries = [f"{key} : {ARGUMENTS.get(key, '')}" for key in given]
+            general = "\n\nParameters\n----------\n" + "\n".join(entries)
             method.__doc__ = inherited(method.__doc__, general)
 
 

@@ -70,20 +70,21 @@ class DirectClassifier(KernelClassifier):
         factor = np.ones(len(codes))
         if sample.bound_factor is not None:
             factor = np.minimum(sample.bound_factor, LARGEST_BOUND)
-        C = np.minimum(min(float(self.C), LARGEST_BOUND) * factor, LARGEST_BOUND)
+        C = min(float(self.C), LARGEST_BOUND)
+        bound = np.minimum(C * factor, LARGEST_BOUND)  # (rows,)
 
         def block(rows, columns):  # the 1 makes the biases weights on a constant input
             return sample.kernel.between(sample.X, rows, columns) + 1.0
 
-        task = Task(codes, sample.n_classes, C, self._loss)
+        task = Task(codes, sample.n_classes, bound, self._loss)
         if self.solver == "qp":
             every = np.arange(len(codes))
             return solve_interior(block(every, every), task, self.tol)
         names = ("tol", "cache_size", "max_iter", "verbose")
         limits = Limits(**self._solver_settings(names))
-        few = len(codes) <= EXACT_ROWS
-        few = few and len(codes) * sample.n_classes <= EXACT_VARIABLES
-        if few and limits.max_iter < 0:
+        few_rows = len(codes) <= EXACT_ROWS
+        few_variables = len(codes) * sample.n_classes <= EXACT_VARIABLES
+        if few_rows and few_variables and limits.max_iter < 0:
             return solve_exactly(block, task, limits)
         return solve_direct(block, task, limits)
 

@@ -60,6 +60,7 @@ from ..graphs import DecisionGraph, costs
 from ..machines import pair_index
 from ..threads import one_thread
 from .base import BankClassifier, Entry
+from .believable import WHOLE, expect
 from .dcsvm import DCSVC
 from .ddag import DAGSVC, ddag_of_sets
 from .sample import Sample
@@ -74,7 +75,6 @@ from .sparse import (
     matching_pursuit,
     multinomial,
 )
-from .stored import WHOLE, expect
 
 FILTER_SIZES = (8, 16, 32, 64, 128, 256)  # support vectors of a filter
 FEWEST_ROWS = 60  # with fewer rows there is no filter: its bound would be a guess

@@ -53,12 +53,15 @@ class Trials:
 
         Returned as (gammas, estimators, values of C, folds).
         """
-        fit, held = zip(*(self.data.folds[k] for k in ks), strict=True)
-        folds = Folds(self.data, list(fit), list(held))
-        scores = np.zeros((len(gammas), len(self.ests), len(self.Cs), len(ks)))
+        fit = [self.data.folds[k][0] for k in ks]
+        held = [self.data.folds[k][1] for k in ks]
+        folds = Folds(self.data, fit, held)
+        shape = (len(gammas), len(self.ests), len(self.Cs), len(ks))
+        scores = np.zeros(shape)
         for e, (est, scorer) in enumerate(zip(self.ests, self.scorers, strict=True)):
-            shared = isinstance(splitted(est)[2], BankClassifier)
-            score = folds.scores if shared else folds.scores_alone
+            _, _, system = splitted(est)
+            shares = isinstance(system, BankClassifier)
+            score = folds.scores if shares else folds.scores_alone
             scores[:, e] = score(est, scorer, self.Cs, gammas)
         return scores
 
@@ -68,16 +71,18 @@ def splitted(est: Any) -> tuple[Pipeline | None, str, Any]:
     if not isinstance(est, Pipeline):
         return None, "", est
     name, system = est.steps[-1]
-    return est[:-1] if len(est.steps) > 1 else None, f"{name}__", system
+    before = est[:-1] if len(est.steps) > 1 else None
+    return before, f"{name}__", system
 
 
 def assembled(est: Any, steps: Pipeline | None, system: BankClassifier) -> Any:
     """The fitted estimator that `est` describes, of fitted parts."""
     if not isinstance(est, Pipeline):
         return system
-    whole = clone(est)
+    name, _ = est.steps[-1]
     before = [] if steps is None else steps.steps
-    whole.steps = [*before, (est.steps[-1][0], system)]
+    whole = clone(est)
+    whole.steps = [*before, (name, system)]
     return whole
 
 
@@ -94,11 +99,11 @@ class Folds:
 
     def scores(self, est: Any, scorer, Cs: list, gammas: list) -> np.ndarray:
         """Scores of a system (gammas, values of C, folds), over shared machines."""
-        system = splitted(est)[2]
+        _, _, system = splitted(est)
         values = [system.C] if Cs == [None] else Cs
         for C in values:  # refused before anything is trained
             clone(system).set_params(C=C)._validate_params()
-        folds = self._folds(est)[1]
+        _, folds = self._folds(est)
         starts = [_starts(system, fold, gammas) for fold in folds]
         grids = self._grids(est, starts, values)  # (folds, gammas), as starts
         scores = np.zeros((len(gammas), len(values), len(folds)))
@@ -107,45 +112,49 @@ class Folds:
                 grid = grids[f][g]
                 systems = grid.systems(start.draft, values)
                 if scorer is None:
-                    scores[g, :, f] = _accuracies(grid.answers(systems), fold)
+                    found = _accuracies(grid.answers(systems), fold)
                 else:
                     whole = [assembled(est, fold.steps, one) for one in systems]
-                    scores[g, :, f] = [_judged(scorer, one, fold) for one in whole]
+                    found = [_judged(scorer, one, fold) for one in whole]
+                scores[g, :, f] = found
         return scores
 
     def _grids(self, est: Any, starts: list, values: list) -> list[list[Grid]]:
         """The machines of every fold, gamma and C; those of an earlier system again."""
-        key, folds = self._folds(est)
+        # systems share machines that saw the same rows under the same settings and code
+        of_rows, folds = self._folds(est)
+        settings = _settings(starts[0][0].draft)
         codes = tuple(of_fold[0].code.tobytes() for of_fold in starts)
-        key = (key, *_settings(starts[0][0].draft), codes)
+        key = (of_rows, *settings, codes)
         if key not in self.grids:
             self.grids[key] = grids(starts, values, folds, self._whole(est))
         return self.grids[key]
 
     def scores_alone(self, est: Any, scorer, Cs: list, gammas: list) -> np.ndarray:
         """Scores of an estimator that shares nothing (gammas, values of C, folds)."""
-        prefix = splitted(est)[1]
+        _, prefix, _ = splitted(est)
         scores = np.zeros((len(gammas), len(Cs), len(self.fit)))
         for g, gamma in enumerate(gammas):
             for k, C in enumerate(Cs):
-                point = {"C": C, "gamma": gamma}
-                chosen = {prefix + n: v for n, v in point.items() if v is not None}
-                one = clone(est).set_params(**chosen)
+                one = clone(est)
+                if C is not None:
+                    one.set_params(**{f"{prefix}C": C})
+                if gamma is not None:
+                    one.set_params(**{f"{prefix}gamma": gamma})
                 for f in range(len(self.fit)):
                     scores[g, k, f] = self._fitted_and_judged(one, scorer, f)
         return scores
 
     def _fitted_and_judged(self, est: Any, scorer, f: int) -> float:
         """The score of `est` on one fold; the estimator is fitted anew."""
+        _, prefix, _ = splitted(est)
         fit = self.fit[f]
         held = self.held[f]
-        rows, labels = _safe_split(est, self.rows.X, self.rows.y, fit)
-        new, truth = _safe_split(est, self.rows.X, self.rows.y, held, fit)
-        est.fit(rows, labels, **self._weights(splitted(est)[1], fit))
-        weight = self.rows.sample_weight
+        rows, labels = self._part(est, fit)
+        new, truth = self._part(est, held, fit)
+        est.fit(rows, labels, **self._fit_weights(prefix, fit))
         judge = scorer or type(est).score
-        weights = _score_weights(judge, None if weight is None else weight[held])
-        return judge(est, new, truth, **weights)
+        return judge(est, new, truth, **_score_weights(judge, self._weight(held)))
 
     @one_thread()
     def fitted(self, est: Any) -> tuple[Any, float]:
@@ -156,27 +165,32 @@ class Folds:
         """
         _, prefix, system = splitted(est)
         if not isinstance(system, BankClassifier):
-            rows, labels = _safe_split(est, self.rows.X, self.rows.y, self.fit[0])
-            start = perf_counter()
-            est.fit(rows, labels, **self._weights(prefix, self.fit[0]))
-            return est, perf_counter() - start
-        key, folds = self._folds(est)
+            fit = self.fit[0]
+            rows, labels = self._part(est, fit)
+            begun = perf_counter()
+            est.fit(rows, labels, **self._fit_weights(prefix, fit))
+            return est, perf_counter() - begun
+        of_rows, folds = self._folds(est)
+        fold = folds[0]
         begun = perf_counter()
-        start = _start(system, folds[0])
-        bank, before = self._bank(start, (key, repr(system.C), repr(system.gamma)))
+        start = _start(system, fold)
+        key = (of_rows, repr(system.C), repr(system.gamma))
+        bank, before = self._bank(start, key)
         start.draft._finish_fit(start.sample, bank)
         seconds = before + perf_counter() - begun
-        return assembled(est, deepcopy(folds[0].steps), start.draft), seconds
+        return assembled(est, deepcopy(fold.steps), start.draft), seconds
 
     def _bank(self, start: Start, key: tuple) -> tuple[Bank, float]:
         """The machines of a system; the seconds of training that were spent before."""
         draft = start.draft
-        given = (start.sample, start.code)
-        key = (*key, *_settings(draft), start.code.tobytes())
+        sample = start.sample
+        code = start.code
+        key = (*key, *_settings(draft), code.tobytes())
         if key in self.banks:
             return self.banks[key]
         begun = perf_counter()
-        bank = draft._train(*given, **draft._training_options(*given))
+        options = draft._training_options(sample, code)
+        bank = draft._train(sample, code, **options)
         self.banks[key] = bank, perf_counter() - begun
         return bank, 0.0
 
@@ -187,46 +201,68 @@ class Folds:
 
     def given_rows(self, est: Any) -> tuple[Any, np.ndarray]:
         """The first fold's held rows and labels, as `est` is given them."""
-        return _safe_split(est, self.rows.X, self.rows.y, self.held[0], self.fit[0])
+        return self._part(est, self.held[0], self.fit[0])
 
     def _folds(self, est: Any) -> tuple[Any, list[Fold]]:
         """The folds' rows as the system of `est` is given them, and a key to them."""
         steps, _, system = splitted(est)
         pairwise = est.__sklearn_tags__().input_tags.pairwise
-        key = (pairwise, None if steps is None else _digest(steps))
+        made_by = None if steps is None else _digest(steps)
+        key = (pairwise, made_by)
         if key not in self.made:
             self.made[key] = [self._fold(est, k) for k in range(len(self.fit))]
         return key, self.made[key]
 
     def _fold(self, est: Any, k: int) -> Fold:
-        X = self.rows.X
-        y = self.rows.y
-        weight = self.rows.sample_weight
         fit = self.fit[k]
-        rows, labels = _safe_split(est, X, y, fit)
+        rows, labels = self._part(est, fit)
         given = truth = held_weight = None
         if self.held is not None:
-            given, truth = _safe_split(est, X, y, self.held[k], fit)
-            held_weight = None if weight is None else weight[self.held[k]]
+            given, truth = self._part(est, self.held[k], fit)
+            held_weight = self._weight(self.held[k])
         held = given
-        steps = splitted(est)[0]
+        steps, _, _ = splitted(est)
         if steps is not None:
             steps = clone(steps)
             rows = steps.fit_transform(rows, labels)
             held = None if held is None else steps.transform(held)
-        weight = None if weight is None else weight[fit]
-        return Fold(fit, rows, labels, weight, held, truth, held_weight, given, steps)
+        return Fold(
+            fit=fit,
+            X=rows,
+            y=labels,
+            sample_weight=self._weight(fit),
+            held=held,
+            truth=truth,
+            held_weight=held_weight,
+            given=given,
+            steps=steps,
+        )
+
+    def _part(
+        self, est: Any, rows: np.ndarray, trained: np.ndarray | None = None
+    ) -> tuple[Any, Any]:
+        """Some rows and their labels; of kernel values, those with rows `trained`."""
+        return _safe_split(est, self.rows.X, self.rows.y, rows, trained)
+
+    def _weight(self, rows: np.ndarray) -> np.ndarray | None:
+        """How often these rows count; None if all rows count once."""
+        weight = self.rows.sample_weight
+        return None if weight is None else weight[rows]
 
     def _whole(self, est: Any) -> GivenRows | None:
         """All rows, if the folds' rows are some of them as they are."""
-        if splitted(est)[0] is not None or self.rows.sample_weight is not None:
+        steps, _, _ = splitted(est)
+        if steps is not None or self.rows.sample_weight is not None:
             return None
-        X = self.rows.X if issparse(self.rows.X) else np.asarray(self.rows.X, float)
+        X = self.rows.X
+        if not issparse(X):
+            X = np.asarray(X, float)
         return GivenRows(X, self.rows.y, None)
 
-    def _weights(self, prefix: str, fit: np.ndarray) -> dict[str, np.ndarray]:
-        weight = self.rows.sample_weight
-        return {} if weight is None else {f"{prefix}sample_weight": weight[fit]}
+    def _fit_weights(self, prefix: str, fit: np.ndarray) -> dict[str, np.ndarray]:
+        """The rows' weights as `fit` takes them."""
+        weight = self._weight(fit)
+        return {} if weight is None else {f"{prefix}sample_weight": weight}
 
 
 def _accuracies(answers: list[np.ndarray], fold: Fold) -> list[float]:
@@ -258,12 +294,9 @@ def _digest(steps: Pipeline) -> Any:
 
 def _settings(system: BankClassifier) -> tuple:
     """What systems must have in common to share machines, besides the coding matrix."""
-    common = {f.name for f in fields(KernelClassifier)} - OWN
-    return (
-        *(repr(getattr(system, name)) for name in sorted(common)),
-        system._label_kind or "hard",
-        bool(system.scale_pairs),
-    )
+    parameters = {field.name for field in fields(KernelClassifier)}
+    common = [repr(getattr(system, name)) for name in sorted(parameters - OWN)]
+    return *common, system._label_kind or "hard", bool(system.scale_pairs)
 
 
 def _starts(system: BankClassifier, fold: Fold, gammas: list) -> list[Start]:
@@ -271,9 +304,9 @@ def _starts(system: BankClassifier, fold: Fold, gammas: list) -> list[Start]:
     starts = []
     for gamma in gammas:
         one = clone(system).set_params(C=1.0)
-        starts.append(
-            _start(one if gamma is None else one.set_params(gamma=gamma), fold)
-        )
+        if gamma is not None:
+            one.set_params(gamma=gamma)
+        starts.append(_start(one, fold))
     return starts
 
 
@@ -283,21 +316,21 @@ def _start(system: BankClassifier, fold: Fold) -> Start:
     draft._validate_params()
     # rows are checked once for systems of the same settings; some take no sparse rows
     key = (*_settings(system), system._sparse)
-    if key not in fold.samples:
+    if key not in fold.checked:
         sample = draft._checked_sample(fold.X, fold.y, fold.sample_weight)
-        if not fold.samples and fold.held is not None:
+        if not fold.checked and fold.held is not None:
             fold.held = draft._checked_rows(fold.held)
-        fold.samples[key] = draft, sample
-    first = fold.samples[key][0]
+        fold.checked[key] = draft, sample
+    first, sample = fold.checked[key]
     for name in CHECKED:
         if hasattr(first, name):
             setattr(draft, name, getattr(first, name))
     # a kernel is made once for each gamma, with what systems remember under it
     own = (key, repr(system.gamma))
     if own not in fold.samples:
-        sample = fold.samples[key][1]
         kernel = draft._kernel(sample.X, sample.sample_weight)
         fold.samples[own] = replace(sample, kernel=kernel, memo={})
     sample = replace(fold.samples[own], C=system.C)
     draft._before_training(sample)
-    return Start(draft, sample, draft._coding_matrix(sample))
+    code = draft._coding_matrix(sample)
+    return Start(draft, sample, code)

@@ -3,8 +3,9 @@
 What is asked of them are the labels of held-out rows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
@@ -35,7 +36,9 @@ class Fold:
     held_weight: np.ndarray | None
     given: Any  # the held rows before `steps`
     steps: Any  # the pipeline's fitted steps before the system, or None
-    samples: dict = field(default_factory=dict)  # checked, by what they depend on
+    # drafts with the rows they have checked, by their settings
+    checked: dict[tuple, tuple[BankClassifier, Sample]] = field(default_factory=dict)
+    samples: dict[tuple, Sample] = field(default_factory=dict)  # one a kernel, too
 
 
 @dataclass
@@ -45,6 +48,13 @@ class Start:
     draft: BankClassifier
     sample: Sample
     code: np.ndarray
+
+
+class _Asked(NamedTuple):
+    """The machines of the k-th C that a system asks."""
+
+    k: int
+    machines: np.ndarray | slice
 
 
 class Grid:
@@ -64,7 +74,8 @@ class Grid:
         if (rows, k, by_sign) not in self.known:
             banks = [self.banks[k]]
             if by_sign:  # machines that a larger C left as they were have the same coef
-                banks = list({id(bank.coef): bank for bank in self.banks}.values())
+                different = {id(bank.coef): bank for bank in self.banks}
+                banks = list(different.values())
             found = outputs_together(banks, self.sample, self.rows[rows])
             for bank, f in zip(banks, found, strict=True):
                 for j, other in enumerate(self.banks):
@@ -80,17 +91,18 @@ class Grid:
         learns = type(draft)._after_training is not BankClassifier._after_training
         found: list[BankClassifier] = []
         for k, (C, bank) in enumerate(zip(Cs, self.banks, strict=True)):
+            anew = learns or not found
             # what learns nothing from the machines takes over what the first has made
-            before = draft if learns or not found else found[-1]
+            before = draft if anew else found[-1]
             one = draft._with(vars(before) | {"C": C, "machines_": bank})
-            if learns or not found:
+            if anew:
                 sample = replace(self.sample, C=C, outputs=self._on_trained(k))
                 one._before_training(sample)
                 one._finish_fit(sample, bank)
             found.append(one)
         return found
 
-    def _on_trained(self, k: int):
+    def _on_trained(self, k: int) -> Callable[[bool], np.ndarray]:
         return lambda by_sign: self.outputs("trained", k, by_sign)
 
     def answers(self, systems: list[BankClassifier]) -> list[np.ndarray]:
@@ -100,27 +112,28 @@ class Grid:
         """
         held = self.rows["held"]
         found: dict[int, np.ndarray] = {}
-        alike: dict[int, list[tuple[int, np.ndarray | slice]]] = {}
+        alike: dict[int, list[_Asked]] = {}  # by graph
         for k, (one, bank) in enumerate(zip(systems, self.banks, strict=True)):
             first_stage = one._entry(one.graph_, held[:1], exact=True)
-            kept = None if first_stage else _kept(one.machines_, bank)
-            if kept is None:
+            machines = None if first_stage else _kept(one.machines_, bank)
+            if machines is None:
                 found[k] = one._named(held, one._labels(held))
             else:
-                alike.setdefault(id(one.graph_), []).append((k, kept))
+                alike.setdefault(id(one.graph_), []).append(_Asked(k, machines))
         for same in alike.values():
-            graph = systems[same[0][0]].graph_
-            labels = graph.labels(self._stacked(same, by_sign=True))
-            if not graph.by_sign:
-                labels = graph.labels(self._stacked(same, by_sign=False))
+            graph = systems[same[0].k].graph_
+            labels = graph.labels(self._stacked(same, graph.by_sign))
             parts = np.split(labels, len(same))
-            for (k, _), part in zip(same, parts, strict=True):
-                found[k] = systems[k]._named(held, part)
+            for asked, part in zip(same, parts, strict=True):
+                found[asked.k] = systems[asked.k]._named(held, part)
         return [found[k] for k in range(len(systems))]
 
-    def _stacked(self, same: list[tuple], by_sign: bool) -> np.ndarray:
+    def _stacked(self, same: list[_Asked], by_sign: bool) -> np.ndarray:
         """Outputs on the held rows of some values of C, one below the other."""
-        parts = [self.outputs("held", k, by_sign)[:, kept] for k, kept in same]
+        parts = []
+        for asked in same:
+            f = self.outputs("held", asked.k, by_sign)
+            parts.append(f[:, asked.machines])
         return np.concatenate(parts)
 
 
@@ -129,8 +142,8 @@ def _kept(asked: Bank, bank: Bank) -> np.ndarray | slice | None:
     if asked is bank:
         return slice(None)
     same_code = (asked.code[:, None] == bank.code).all(axis=2)  # (asked, machines)
-    kept = same_code.argmax(axis=1)
-    return kept if np.array_equal(asked.bias, bank.bias[kept]) else None
+    place = same_code.argmax(axis=1)
+    return place if np.array_equal(asked.bias, bank.bias[place]) else None
 
 
 def grids(
@@ -145,29 +158,35 @@ def grids(
     folds if `whole` gives the rows of which the folds' rows are some.
     """
     path = sorted(set(Cs))
-    options = [one.draft._training_options(one.sample, one.code) for one in starts[0]]
-    small = _longest(starts[0][0]) <= SHORT_ROWS and not any(options)
+    first = starts[0]
+    options = [one.draft._training_options(one.sample, one.code) for one in first]
+    small = _longest(first[0]) <= SHORT_ROWS and not any(options)
     if len(starts) == 1:
-        banks = [_banks_of_one(starts[0], options, path, small)]
+        banks = [_banks_of_one(first, options, path, small)]
     elif small and whole is not None and _alike(starts, whole.y, folds):
-        banks = _banks_of_folds(starts[0], path, folds, whole)
+        banks = _banks_of_folds(first, path, folds, whole)
     else:
-        pairs = zip(starts, folds, strict=True)
-        return [grids([own], Cs, [fold], None)[0] for own, fold in pairs]
-    at = [path.index(C) for C in Cs]
+        alone = []
+        for of_fold, fold in zip(starts, folds, strict=True):
+            alone += grids([of_fold], Cs, [fold], None)
+        return alone
+    # in the order of Cs, which may be any, and may repeat a value
+    places = [path.index(C) for C in Cs]
     found = []
-    for of_fold, of_banks, fold in zip(starts, banks, folds, strict=True):
-        grid = []
-        for one, own in zip(of_fold, of_banks, strict=True):
-            # in the order of Cs, which may be any, and may repeat a value
-            grid.append(Grid(one.sample, [own[k] for k in at], fold.held))
-        found.append(grid)
+    for of_fold, fold_banks, fold in zip(starts, banks, folds, strict=True):
+        of_gammas = []
+        for start, on_path in zip(of_fold, fold_banks, strict=True):
+            of_Cs = [on_path[k] for k in places]
+            of_gammas.append(Grid(start.sample, of_Cs, fold.held))
+        found.append(of_gammas)
     return found
 
 
 def _longest(start: Start) -> int:
     """Rows of the machine that has most."""
-    return (np.abs(start.code) @ np.bincount(start.sample.codes)).max()
+    in_class = np.bincount(start.sample.codes)
+    in_machine = np.abs(start.code) @ in_class
+    return in_machine.max()
 
 
 def _banks_of_one(
@@ -191,14 +210,19 @@ def _banks_of_folds(
     """Banks of every fold, kernel and C, trained together as sets of the whole rows."""
     start = starts[0]
     kernels = [one.sample.kernel for one in starts]
-    codes = np.unique(whole.y, return_inverse=True)[1]
+    _, codes = np.unique(whole.y, return_inverse=True)
     sample = Sample(whole.X, codes, start.sample.kernel, None, None)
-    places = np.arange(len(codes))
-    sets = np.array([np.isin(places, fold.fit) for fold in folds])  # (folds, rows)
+    n_folds = len(folds)
+    sets = np.zeros((n_folds, len(codes)), dtype=bool)
+    for inside, fold in zip(sets, folds, strict=True):
+        inside[fold.fit] = True
     # the banks of each C for the first kernel's folds, then for the next kernel's
     trained = start.draft._train_grid(sample, start.code, kernels, path, sets=sets)
-    n = len(sets)
-    return [_among(trained[f::n], inside) for f, inside in enumerate(sets)]
+    found = []
+    for f, inside in enumerate(sets):
+        of_kernels = trained[f::n_folds]
+        found.append([_among(of_Cs, inside) for of_Cs in of_kernels])
+    return found
 
 
 def _alike(starts: list[list[Start]], y: np.ndarray, folds: list[Fold]) -> bool:
@@ -206,36 +230,39 @@ def _alike(starts: list[list[Start]], y: np.ndarray, folds: list[Fold]) -> bool:
 
     Their rows have to be without weights, and in the order of all rows.
     """
-    first = starts[0]
     classes = np.unique(y)
+    code = starts[0][0].code
+    first_kernels = [one.sample.kernel for one in starts[0]]
     for of_fold, fold in zip(starts, folds, strict=True):
         kernels = [one.sample.kernel for one in of_fold]
-        if kernels != [one.sample.kernel for one in first]:
+        start = of_fold[0]
+        if kernels != first_kernels:
             return False
-        if of_fold[0].sample.bound_factor is not None:
+        if start.sample.bound_factor is not None:
             return False
-        if not np.array_equal(of_fold[0].draft.classes_, classes):
+        if not np.array_equal(start.draft.classes_, classes):
             return False
-        if not np.array_equal(of_fold[0].code, first[0].code):
+        if not np.array_equal(start.code, code):
             return False
         if not (np.diff(fold.fit) > 0).all():
             return False
     return True
 
 
-def _among(banks: list[list[Bank]], inside: np.ndarray) -> list[list[Bank]]:
-    """Banks (kernels, values of C) that count support vectors among these rows alone.
+def _among(banks: list[Bank], inside: np.ndarray) -> list[Bank]:
+    """Banks that count support vectors among these rows alone.
 
     `inside` (rows,) says which of the whole rows they are.
     """
     place = np.cumsum(inside) - 1  # of each of the whole rows, among these
-    n = len(place[inside])
-
-    def among(bank: Bank) -> Bank:
-        inputs = n if bank.vectors is None else bank.n_inputs
-        return replace(bank, support=place[bank.support], n_rows=n, n_inputs=inputs)
-
-    return [[among(bank) for bank in of_kernel] for of_kernel in banks]
+    n = np.count_nonzero(inside)
+    found = []
+    for bank in banks:
+        # kernel values are inputs, one for each row
+        n_inputs = n if bank.vectors is None else bank.n_inputs
+        support = place[bank.support]
+        found.append(replace(bank, support=support, n_rows=n, n_inputs=n_inputs))
+    return found
 
 
 def outputs_together(
@@ -246,17 +273,18 @@ def outputs_together(
     Each kernel value is computed once. They are those of `Bank.decision` up to
     rounding, and have the same signs.
     """
-    if len(banks) == 1 or banks[0].kernels is not None or issparse(X):
+    first = banks[0]
+    if len(banks) == 1 or first.kernels is not None or issparse(X):
         return [bank.decision(X) for bank in banks]
     coef = vstack([_on_rows(bank) for bank in banks], format="csr")
     used, column = np.unique(coef.indices, return_inverse=True)
+    shape = (coef.shape[0], len(used))  # (machines of all banks, support vectors)
     single = False  # whether outputs are of float32, as the bank's own are then
-    if coef.shape[0] * len(used) <= ONE_PRODUCT and banks[0].vectors is not None:
-        rows = prepared(sample.X[used], banks[0].kernel)
-        parts = (coef.data, column, coef.indptr)
-        weights = csr_matrix(parts, shape=(coef.shape[0], len(used))).toarray()
+    if np.prod(shape) <= ONE_PRODUCT and first.vectors is not None:
+        weights = csr_matrix((coef.data, column, coef.indptr), shape).toarray()
+        vectors = prepared(sample.X[used], first.kernel)
         with np.errstate(over="ignore", invalid="ignore"):
-            K = rows.block(rows.transform(X))
+            K = vectors.block(vectors.transform(X))
             f = K @ weights.T  # (rows, machines of all banks)
         f += np.concatenate([bank.bias for bank in banks])
         if not np.isfinite(f).all():  # the banks say why
@@ -265,6 +293,7 @@ def outputs_together(
         single = all(in_single(bank.vectors, bank.kernel, bank.coef) for bank in banks)
         f = _one_bank(banks, sample, coef).decision(X, fast=single)
     found = np.split(f, len(banks), axis=1)
+    # an output whose sign rounding might change is computed as its bank would
     times = 2 if single else 1
     for part, bank in zip(found, banks, strict=True):
         doubt = doubtful(part, bank.vectors, bank.kernel, bank.coef, X, times)
@@ -275,15 +304,17 @@ def outputs_together(
 
 def _on_rows(bank: Bank) -> csr_matrix:
     """The bank's coefficients, with a column for each row it was trained on."""
-    columns = bank.support[bank.coef.indices]  # among all rows, not among vectors
-    shape = (bank.coef.shape[0], bank.n_rows)
-    return csr_matrix((bank.coef.data, columns, bank.coef.indptr), shape=shape)
+    coef = bank.coef
+    columns = bank.support[coef.indices]  # among all rows, not among vectors
+    shape = (coef.shape[0], bank.n_rows)
+    return csr_matrix((coef.data, columns, coef.indptr), shape)
 
 
 def _one_bank(banks: list[Bank], sample: Sample, coef: csr_matrix) -> Bank:
     """The machines of all these banks as one, with the coefficients `coef`."""
-    names = ("code", "C", *STATS)
-    joined = {n: np.concatenate([getattr(bank, n) for bank in banks]) for n in names}
+    joined = {}
+    for name in ("code", "C", *STATS):
+        joined[name] = np.concatenate([getattr(bank, name) for bank in banks])
     return bank_over(
         sample.X,
         sample.codes,

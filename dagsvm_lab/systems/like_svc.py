@@ -42,7 +42,8 @@ class LikeSVC:
         """Coefficients of the machines, one row each."""
         bank = self.machines_
         coef = self._sign * bank.coef
-        dense = not sparse.issparse(bank.vectors) and np.prod(coef.shape) <= MOST_DENSE
+        few = np.prod(coef.shape) <= MOST_DENSE
+        dense = few and not sparse.issparse(bank.vectors)
         return coef.toarray() if dense else coef
 
     @property
@@ -60,18 +61,20 @@ class LikeSVC:
         if bank.kernels is None:
             weights = bank.coef @ of_vectors
         else:
-            own = [
-                bank.coef[[t]] @ kernel.linear_weights(bank.vectors)
-                for t, kernel in enumerate(bank.kernels)
-            ]
+            own = []
+            for t, kernel in enumerate(bank.kernels):
+                of_vectors = kernel.linear_weights(bank.vectors)
+                own.append(bank.coef[[t]] @ of_vectors)
             stack = sparse.vstack if sparse.issparse(bank.vectors) else np.vstack
             weights = stack(own)
         weights = self._sign * weights  # (machines, inputs)
-        (weights.data if sparse.issparse(weights) else weights).flags.writeable = False
+        values = weights.data if sparse.issparse(weights) else weights
+        values.flags.writeable = False
         return weights
 
     @property
     def _sign(self) -> float:
         """-1 where one machine speaks for two classes and is positive for the first."""
         code = self.machines_.code
-        return -1.0 if code.shape == (1, 2) and code[0, 0] > 0 else 1.0
+        alone = code.shape == (1, 2)
+        return -1.0 if alone and code[0, 0] > 0 else 1.0

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
 from ..bank import Bank
 from ..kernels import Kernel
@@ -55,3 +56,17 @@ class Sample:
         if self.class_weight is None:
             return self.sample_weight
         return self.class_weight[self.codes] * self.row_weight
+
+
+def checked_weight(sample_weight: Any, X: Any, codes: np.ndarray) -> np.ndarray:
+    """How often each row counts; at least two classes must be left that do."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weight = np.maximum(weight, 0.0)  # as LIBSVM takes them
+    left = np.unique(codes[weight > 0])
+    if not len(left):
+        raise ValueError("Invalid input - all samples have zero or negative weights.")
+    if len(left) < 2:
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class"
+        )
+    return weight

@@ -136,7 +136,8 @@ def tune(
     ['dagsvc__C', 'dagsvc__gamma']
     """
     several = isinstance(estimator, list | tuple)
-    ests = [clone(est) for est in (estimator if several else [estimator])]
+    given = estimator if several else [estimator]
+    ests = [clone(est) for est in given]
     scorers = _scorers(ests, scoring)
     every, data = folded(X, y, cv, groups, sample_weight)
     points = Points.of(C, gamma)
@@ -144,7 +145,8 @@ def tune(
     scores = _scores(trials, points, n_jobs)
     found = []
     for est, own in zip(ests, scores, strict=True):
-        found.append(_results(points.named(splitted(est)[1]), own))
+        _, prefix, _ = splitted(est)
+        found.append(_results(points.named(prefix), own))
     if refit:
         _fit_best(ests, found, every)
     return found if several else found[0]
@@ -161,11 +163,15 @@ class Points:
     @classmethod
     def of(cls, C: Iterable | None, gamma: Iterable | None) -> Self:
         """All combinations of the values that are given."""
-        given = {"C": C, "gamma": gamma}
-        grid = {name: list(v) for name, v in given.items() if v is not None}
-        points = list(ParameterGrid(grid))
-        different = [list(dict.fromkeys(grid.get(name, [None]))) for name in given]
-        return cls(points, *different)
+        grid = {}
+        if C is not None:
+            grid["C"] = list(C)
+        if gamma is not None:
+            grid["gamma"] = list(gamma)
+        # without repeated values
+        Cs = list(dict.fromkeys(grid.get("C", [None])))
+        gammas = list(dict.fromkeys(grid.get("gamma", [None])))
+        return cls(list(ParameterGrid(grid)), Cs, gammas)
 
     def named(self, prefix: str) -> list[dict[str, Any]]:
         """The candidates with a step's name before each parameter."""
@@ -175,8 +181,9 @@ class Points:
 def _scorers(ests: list, scoring) -> list:
     """A scorer for each estimator, None for accuracy; refuses what is not tuned."""
     for est in ests:
-        system = splitted(est)[2]
-        if isinstance(system, BankClassifier) and getattr(system, "tune", None):
+        _, _, system = splitted(est)
+        tunes_itself = getattr(system, "tune", None)
+        if isinstance(system, BankClassifier) and tunes_itself:
             raise ValueError(
                 "tune() chooses C and gamma: leave the estimator's own tune=None"
             )
@@ -199,13 +206,16 @@ def _scores(trials: Trials, points: Points, n_jobs: int | None) -> np.ndarray:
     """The scores of a search: (estimators, candidates, folds)."""
     n_folds = len(trials.data.folds)
     jobs = _jobs(trials.data, trials.gammas, effective_n_jobs(n_jobs))
-    parts = Parallel(n_jobs)(delayed(trials.scores)(*job) for job in jobs)
+    ask = delayed(trials.scores)
+    parts = Parallel(n_jobs)(ask(gammas, ks) for gammas, ks in jobs)
     scores = np.zeros((len(trials.ests), len(points.points), n_folds))
     for (gammas, ks), part in zip(jobs, parts, strict=True):
         for i, point in enumerate(points.points):
-            if point.get("gamma") in gammas:
-                g = gammas.index(point.get("gamma"))
-                scores[:, i, ks] = part[g, :, trials.Cs.index(point.get("C"))]
+            gamma = point.get("gamma")
+            if gamma in gammas:
+                g = gammas.index(gamma)
+                c = trials.Cs.index(point.get("C"))
+                scores[:, i, ks] = part[g, :, c]  # (estimators, the job's folds)
     return scores
 
 
@@ -222,14 +232,22 @@ def _jobs(data: Folded, gammas: list, n: int) -> list[tuple[list, list]]:
     # of few rows, a job takes its gammas together; else each gamma is a job
     hands = n if n_rows <= FEW else len(gammas)
     some_gammas = _dealt([gammas[k] for k in ends_first], hands)
-    # rows of the longest pair's machine in a fold, about
-    in_class = np.unique(data.y, return_counts=True)[1]
-    two_largest = np.sort(in_class)[-2:].sum()
-    small = two_largest * len(data.folds[0][0]) <= SHORT_ROWS * n_rows
     hands = n_folds
-    if small and n_rows**2 <= SHARED:  # folds go together, but no job stays idle
-        hands = int(np.ceil(max(n_folds / FOLDS_TOGETHER, n / len(some_gammas))))
-    return [*product(some_gammas, _dealt(range(n_folds), hands))]
+    if _small(data) and n_rows**2 <= SHARED:
+        # folds go together, but no job stays idle
+        fewest = max(n_folds / FOLDS_TOGETHER, n / len(some_gammas))
+        hands = int(np.ceil(fewest))
+    some_folds = _dealt(range(n_folds), hands)
+    return list(product(some_gammas, some_folds))
+
+
+def _small(data: Folded) -> bool:
+    """Whether a fold's pairs, the longest about, are of `SHORT_ROWS` rows or fewer."""
+    n_rows = len(data.y)
+    fit, _ = data.folds[0]
+    _, in_class = np.unique(data.y, return_counts=True)
+    longest_pair = np.sort(in_class)[-2:].sum()
+    return longest_pair * len(fit) <= SHORT_ROWS * n_rows
 
 
 def _dealt(values: Sequence, hands: int) -> list[list]:

@@ -38,20 +38,27 @@ KERNEL_RANGE = 1e100  # filters are not tried on kernel values above, or below 1
 
 def matching_pursuit(K: np.ndarray, codes: np.ndarray, n_vectors: int) -> np.ndarray:
     """Columns of K (rows, vectors) that explain the classes of its rows, best first."""
-    indicators = np.eye(codes.max() + 1)[codes]  # (rows, classes)
+    n_classes = codes.max() + 1
+    indicators = np.eye(n_classes)[codes]  # (rows, classes)
     prior = indicators.mean(axis=0)
+    # a rare class counts as much as a frequent one
+    target = (indicators - prior) / np.sqrt(prior + 1e-9)
     K = K - K.mean(axis=0)
-    size = (K**2).sum(axis=0)  # of each column, less what is explained of it
+    # of each column, what is not explained yet: its squared length, (vectors,), and
+    # its products with the target, (vectors, classes)
+    size = (K**2).sum(axis=0)
+    match = K.T @ target
     floor = 1e-3 * size.mean()  # a column that is used up explains nothing
-    match = K.T @ ((indicators - prior) / np.sqrt(prior + 1e-9))  # (vectors, classes)
-    basis = np.zeros((min(n_vectors, K.shape[1]), len(K)))
-    found = []
-    for new in basis:  # orthonormal rows: each is what a new column adds
+    n_found = min(n_vectors, K.shape[1])
+    basis = np.zeros((n_found, len(K)))  # orthonormal rows: what each column adds
+    found: list[int] = []
+    for new in basis:
         gain = (match**2).sum(axis=1) / (size + floor)
         gain[found] = -1.0
         k = int(gain.argmax())
+        column = K[:, k]
         before = basis[: len(found)]
-        new[:] = K[:, k] - (before @ K[:, k]) @ before
+        new[:] = column - (before @ column) @ before
         length = np.sqrt(new @ new + floor)
         new /= length
         along = new @ K
@@ -73,22 +80,28 @@ class White:
         """The coordinates in which the rows of K are white."""
         mean = K.mean(axis=0)
         covariance = (K - mean).T @ (K - mean) / len(K)
-        own = np.diag_indices_from(covariance)
-        covariance[own] += 1e-6 * covariance[own].mean()
+        diagonal = np.diag_indices_from(covariance)
+        # so that columns which say the same have a Cholesky factor, too
+        ridge = 1e-6 * covariance[diagonal].mean()
+        covariance[diagonal] += ridge
         return cls(mean, cholesky(covariance))
 
     def __call__(self, K: np.ndarray) -> np.ndarray:
         """z of each row and a one for the constant: (q + 1, rows), float32."""
         q = K.shape[1]
-        centred = (K - self.mean[:q]).T
-        z = solve_triangular(self.root[:q, :q], centred, trans="T")
-        return np.vstack([z, np.ones(len(K))]).astype(np.float32)
+        R = self.root[:q, :q]
+        centred = K - self.mean[:q]
+        z = solve_triangular(R, centred.T, trans="T")
+        constant = np.ones(len(K))
+        return np.vstack([z, constant]).astype(np.float32)
 
     def unfolded(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(W (classes, q), b) over the kernel values, from weights (q + 1, classes)."""
         q = len(weights) - 1
-        W = solve_triangular(self.root[:q, :q], weights[:-1]).T
-        return W, weights[-1] - W @ self.mean[:q]
+        R = self.root[:q, :q]
+        W = solve_triangular(R, weights[:-1]).T
+        b = weights[-1] - W @ self.mean[:q]
+        return W, b
 
 
 def multinomial(
@@ -99,29 +112,38 @@ def multinomial(
     `start`, weights of as many or fewer coordinates, the constant last, is where the
     search begins.
     """
+    m = len(codes)
     shape = (len(z), start.shape[1])
-    own = codes, np.arange(len(codes))
+    own = codes, np.arange(m)  # each row's own class, in (classes, rows)
     share = (row_weight / row_weight.mean()).astype(np.float32)
-    ridge = np.full((shape[0], 1), RIDGE * len(codes), np.float32)
-    ridge[-1] = 0.0
+    ridge = np.full((len(z), 1), RIDGE * m, np.float32)
+    ridge[-1] = 0.0  # the constant is free
 
     def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        """Eq. 2 and its gradient; one array is g, exp g and the probabilities."""
         W = flat.reshape(shape).astype(np.float32)
-        p = W.T @ z  # (classes, rows): first g, then the probabilities
+        p = W.T @ z  # (classes, rows)
         p -= p.max(axis=0)
         own_g = p[own]
         np.exp(p, out=p)
         total = p.sum(axis=0)
-        value = share @ (np.log(total) - own_g) + 0.5 * (ridge * W**2).sum()
+        misfit = share @ (np.log(total) - own_g)
+        penalty = 0.5 * (ridge * W**2).sum()
         p *= share / total
         p[own] -= share
-        return float(value), (z @ p.T + ridge * W).ravel().astype(float)
+        gradient = z @ p.T + ridge * W
+        return float(misfit + penalty), gradient.ravel().astype(float)
 
     first = np.zeros(shape)
     first[: len(start) - 1] = start[:-1]
     first[-1] = start[-1]
-    options = {"maxiter": LBFGS_STEPS}
-    found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(
+        loss,
+        first.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": LBFGS_STEPS},
+    )
     return found.x.reshape(shape)
 
 
@@ -141,10 +163,12 @@ def lead_bound(own: np.ndarray, share: float) -> float:
         bound = own_(k), the k-th largest,  k = floor(share (m + 1));
         k = 0:  max(1.5 own_(1) + 1, log m).                                     (3)
     """
-    k = int(share * (len(own) + 1))
-    largest = -np.sort(-own)
+    m = len(own)
+    k = int(share * (m + 1))
+    largest = -np.sort(-own)  # the largest first
     if k == 0:
-        return float(max(1.5 * largest[0] + 1.0, np.log(len(own))))
+        beyond = 1.5 * largest[0] + 1.0
+        return float(max(beyond, np.log(m)))
     return float(largest[k - 1])
 
 
@@ -155,14 +179,19 @@ def filter_bank(bank: Bank, at: np.ndarray, W: np.ndarray, b: np.ndarray) -> Ban
     """
     n, q = W.shape
     order = np.argsort(at)
-    coef = csr_matrix(
-        (W[:, order].ravel(), np.tile(np.arange(q), n), np.arange(n + 1) * q)
-    )
     at = at[order]
-    stats = {name: np.zeros(n, getattr(bank, name).dtype) for name in ("C", *STATS)}
+    # W as CSR, no entry left out, however small
+    values = W[:, order].ravel()
+    columns = np.tile(np.arange(q), n)
+    row_starts = np.arange(n + 1) * q
+    coef = csr_matrix((values, columns, row_starts))
+    stats = {}  # a filter has no certificates: zeros, but for b
+    for name in ("C", *STATS):
+        stats[name] = np.zeros(n, getattr(bank, name).dtype)
+    stats["bias"] = b
     return replace(
         bank,
-        **stats | {"bias": b},
+        **stats,
         code=rest_code(n),
         coef=coef,
         support=bank.support[at],

@@ -48,9 +48,10 @@ def folded(X, y, cv: Any, groups=None, sample_weight=None) -> tuple[GivenRows, F
     if not data.folds:
         raise ValueError("cv gives no folds; at least one is needed")
     for k, (fit, held) in enumerate(data.folds):
-        if not len(fit) or not len(held):
-            what = "trains on no rows" if not len(fit) else "holds no rows back"
-            raise ValueError(f"fold {k} of cv {what}")
+        if not len(fit):
+            raise ValueError(f"fold {k} of cv trains on no rows")
+        if not len(held):
+            raise ValueError(f"fold {k} of cv holds no rows back")
     return every, data
 
 
@@ -62,9 +63,10 @@ def _with_validation_set(rows: GivenRows, X, y) -> Folded:
     weight = rows.sample_weight
     if weight is not None:
         weight = np.concatenate([weight, np.ones(len(y))])
-    place = np.arange(len(labels))
     n = len(rows.y)
-    return Folded(joined, labels, weight, [(place[:n], place[n:])])
+    fit = np.arange(n)
+    held = np.arange(n, len(labels))
+    return Folded(joined, labels, weight, [(fit, held)])
 
 
 def _places(chosen, y: np.ndarray) -> np.ndarray:
@@ -76,7 +78,8 @@ def _is_validation_set(cv: Any, X) -> bool:
     """Whether `cv` is a pair (X_valid, y_valid) of rows like those of X."""
     if not isinstance(cv, tuple) or len(cv) != 2:
         return False
-    return np.ndim(cv[0]) == 2 and np.shape(cv[0])[1:] == X.shape[1:]
+    rows, _ = cv
+    return np.ndim(rows) == 2 and np.shape(rows)[1:] == X.shape[1:]
 
 
 def _joined(X, more) -> Any:

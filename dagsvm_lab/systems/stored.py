@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 from zipfile import ZipFile
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from ..bank import STATS, Bank
+from ..bank import Bank
 from ..files import write_bytes
+from .believable import check_bank, expect
 
 FORMAT = 2
 HEADERS = {
@@ -25,8 +25,6 @@ HEADERS = {
 }
 DEFLATE = 1100  # times its size is the most that a deflated file holds, and some names
 BANK = "bank_"  # what the names of the bank's arrays begin with
-WHOLE = "iu"  # kinds of NumPy arrays that hold whole numbers
-TINY = np.nextafter(0.0, 1.0)
 GONE = {
     "ConformalDAGSVC": "which version 3.0 no longer has: fit a FilteredDAGSVC instead"
 }
@@ -49,19 +47,20 @@ class Stored:
         """
         check_is_fitted(self)
         params = self.get_params(deep=False)
-        named = self.classes_.dtype == object
         about = {
             "class": type(self).__name__,
             "format": FORMAT,
             "params": {name: _plain(value, name) for name, value in params.items()},
-            "labels": _plain(self.classes_, "a class label") if named else None,
+            "labels": None,
         }
         arrays = {}
         for name, value in self.machines_.to_arrays().items():
             arrays[BANK + name] = value
         for name in ("n_features_in_", *self._saved):
             arrays[name] = np.asarray(getattr(self, name))
-        if not named:
+        if self.classes_.dtype == object:  # which an array could only pickle
+            about["labels"] = _plain(self.classes_, "a class label")
+        else:
             arrays["classes_"] = self.classes_
         if hasattr(self, "feature_names_in_"):
             arrays["feature_names_in_"] = self.feature_names_in_.astype(str)
@@ -100,30 +99,37 @@ class Stored:
             )
         if name in GONE:
             raise ValueError(f"{path} holds a {name}, {GONE[name]}")
-        found = [c for c in _family(cls) if c.__name__ == name]
+        found = [kind for kind in _family(cls) if kind.__name__ == name]
         if not found:
             raise ValueError(f"{path} holds a {name}, not a {cls.__name__}")
         try:
-            params = about["params"].items()
-            est = found[0](**{key: _original(value) for key, value in params})
-            est._validate_params()
-            if about["labels"] is None:
-                est.classes_ = arrays.pop("classes_")
-            else:
-                est.classes_ = np.array(_original(about["labels"]), dtype=object)
-            est._restore(arrays)
+            return found[0]._of_parts(about, arrays)
         except Exception as error:
             raise ValueError(
                 f"{path} is not a whole model: {type(error).__name__}: {error}"
             ) from None
+
+    @classmethod
+    def _of_parts(cls, about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """The estimator that a file describes; raises where the parts do not fit."""
+        params = about["params"].items()
+        est = cls(**{name: _original(value) for name, value in params})
+        est._validate_params()
+        if about["labels"] is None:
+            est.classes_ = arrays.pop("classes_")
+        else:
+            est.classes_ = np.array(_original(about["labels"]), dtype=object)
+        est._restore(arrays)
         return est
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Set the fitted state from `arrays`, and refuse what cannot be."""
         n_classes = len(self.classes_)
         expect("classes_", self.classes_, None, (max(n_classes, 2),))
-        if not (self.classes_[:-1] < self.classes_[1:]).all():
+        ascend = self.classes_[:-1] < self.classes_[1:]
+        if not ascend.all():
             raise ValueError("classes_ are not sorted")
+
         of_bank = {name for name in arrays if name.startswith(BANK)}
         known = {"n_features_in_", "feature_names_in_", *self._saved}
         if unknown := sorted(arrays.keys() - of_bank - known):
@@ -134,6 +140,7 @@ class Stored:
 
         for name in ("n_features_in_", *self._saved):
             value = arrays[name]
+            # a number was made an array to be saved
             setattr(self, name, value if value.ndim else value.item())
         n_inputs = self.machines_.n_inputs
         if self.n_features_in_ != n_inputs:
@@ -148,116 +155,6 @@ class Stored:
         """Refuse arrays of `_saved` that cannot be those of a fitted estimator."""
 
 
-def expect(
-    name: str,
-    array: Any,
-    kinds: str | None,
-    shape: tuple[int, ...],
-    low: float = -np.inf,
-    high: float = np.inf,
-) -> None:
-    """Raise a ValueError unless `array` has one of these kinds, this shape and range.
-
-    `kinds` are NumPy's letters, None for any kind; numbers have to be finite.
-    """
-    array = np.asarray(array)
-    if array.shape != shape:
-        raise ValueError(f"{name} has the shape {array.shape}, not {shape}")
-    if kinds is not None and array.dtype.kind not in kinds:
-        raise ValueError(f"{name} is of the kind {array.dtype.kind!r}, not {kinds!r}")
-    if array.dtype.kind not in "iuf" or not array.size:
-        return
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
-    if array.min() < low or array.max() > high:
-        raise ValueError(f"{name} holds numbers outside {low:g} to {high:g}")
-
-
-def check_bank(bank: Bank, n_classes: int) -> None:
-    """Raise a ValueError if these arrays cannot be those of trained machines."""
-    m = max(len(bank.code), 1)
-    n = len(bank.support)
-    expect("code", bank.code, WHOLE, (m, n_classes), -1, 1)
-    expect("n_inputs", bank.n_inputs, WHOLE, (), 1)
-    expect("n_rows", bank.n_rows, WHOLE, (), max(n, 2))
-    expect("support", bank.support, WHOLE, (n,), 0, bank.n_rows - 1)
-    if not (np.diff(bank.support) > 0).all():
-        raise ValueError("support is not sorted")
-    expect("support_class", bank.support_class, WHOLE, (n,), 0, n_classes - 1)
-    for name in STATS:
-        kinds = {"n_iter": WHOLE, "converged": "b"}.get(name, "f")
-        expect(name, getattr(bank, name), kinds, (m,))
-    # C is not asked to be finite: a hard margin's is not
-    expect("C", np.minimum(bank.C, np.finfo(float).max), "f", (m,), 0)
-    if bank.kernels is not None and len(bank.kernels) != m:
-        raise ValueError(f"there are {len(bank.kernels)} kernels for {m} machines")
-    for kernel in [bank.kernel, *(bank.kernels or [])]:
-        expect("gamma", kernel.gamma, "f", (), 0)
-        expect("degree", kernel.degree, WHOLE, (), 0)
-        expect("coef0", kernel.coef0, "f", ())
-        if kernel.widths:
-            expect("widths", kernel.widths, "f", (bank.n_inputs,), TINY)
-
-    coef = bank.coef
-    coef.check_format(full_check=True)
-    expect("coef", coef.data, "f", (coef.nnz,))
-    if coef.shape != (m, n):
-        raise ValueError(f"coef has the shape {coef.shape}, not {(m, n)}")
-    machine = np.repeat(np.arange(m), np.diff(coef.indptr))
-    if not bank.code[machine, bank.support_class[coef.indices]].all():
-        raise ValueError("a machine has support vectors of classes that it leaves out")
-
-    if bank.vectors is None:
-        if not bank.kernel.precomputed or bank.n_inputs != bank.n_rows:
-            raise ValueError("its support vectors are missing")
-    elif sparse.issparse(bank.vectors):
-        bank.vectors.check_format(full_check=True)
-        expect("vectors", bank.vectors.data, "f", (bank.vectors.nnz,))
-    else:
-        expect("vectors", bank.vectors, "f", (n, bank.n_inputs))
-
-
-def check_tree(nodes: np.ndarray, possible: np.ndarray, n_machines: int) -> None:
-    """Raise a ValueError unless these are the node arrays of a whole decision graph.
-
-    `nodes` holds machine, left child, right child and label of each node, -1 where
-    there is none; children stand after their parents. `possible` (nodes, classes)
-    marks the classes that a node may still answer.
-    """
-    n_nodes, n_classes = possible.shape
-    expect("nodes", nodes, WHOLE, (4, max(n_nodes, 1)), -1)
-    expect("possible", possible, "b", (n_nodes, n_classes))
-    machine, left, right, label = nodes
-    leaf = machine < 0
-    inner = np.flatnonzero(~leaf)
-    if (nodes[1:3, leaf] >= 0).any() or (nodes[3, inner] >= 0).any():
-        raise ValueError("a node is neither a leaf nor an inner node")
-    if (label[leaf] < 0).any() or label.max() >= n_classes:
-        raise ValueError("a leaf has no class")
-    if machine.max() >= n_machines:
-        raise ValueError("a node asks a machine that is not there")
-    for child in (left[inner], right[inner]):
-        if (child < 0).any() or (child >= n_nodes).any():
-            raise ValueError("an edge leads to a node that is not there")
-        if (possible[child] & ~possible[inner]).any():
-            raise ValueError("a child may answer what its parent may not")
-    if not possible[leaf, label[leaf]].all():
-        raise ValueError("a leaf answers a class that it may not")
-    _refuse_circles(left, right, inner)
-
-
-def _refuse_circles(left: np.ndarray, right: np.ndarray, inner: np.ndarray) -> None:
-    """Raise a ValueError if some walk over the edges of these nodes has no end."""
-    ends = np.ones(len(left), dtype=bool)  # nodes from which every walk ends
-    ends[inner] = False
-    while inner.size:
-        done = ends[left[inner]] & ends[right[inner]]
-        if not done.any():
-            raise ValueError("its edges go round in a circle")
-        ends[inner[done]] = True
-        inner = inner[~done]
-
-
 def _arrays(data: bytes) -> dict[str, np.ndarray]:
     """The arrays of an .npz file.
 
@@ -266,11 +163,13 @@ def _arrays(data: bytes) -> dict[str, np.ndarray]:
     found = {}
     with ZipFile(BytesIO(data)) as file:
         members = file.infolist()
-        if sum(member.file_size for member in members) > DEFLATE * len(data):
+        claimed = sum(member.file_size for member in members)
+        if claimed > DEFLATE * len(data):
             raise ValueError("it claims to hold more than it can")
         for member in members:
             name = member.filename.removesuffix(".npy")
-            found[name] = _array(BytesIO(file.read(member)), member.file_size)
+            content = BytesIO(file.read(member))
+            found[name] = _array(content, member.file_size)
     return found
 
 
@@ -279,7 +178,8 @@ def _array(member: BytesIO, size: int) -> np.ndarray:
     read_header = HEADERS[np.lib.format.read_magic(member)]
     shape, _, dtype = read_header(member)
     claimed = prod(shape) * max(dtype.itemsize, 1)
-    if claimed != size - member.tell() and not dtype.hasobject:
+    there = size - member.tell()
+    if claimed != there and not dtype.hasobject:
         raise ValueError("an array in it is larger or smaller than it claims")
     member.seek(0)
     return np.lib.format.read_array(member, allow_pickle=False)
@@ -287,7 +187,10 @@ def _array(member: BytesIO, size: int) -> np.ndarray:
 
 def _family(cls: type) -> list[type]:
     """This class and all that are derived from it."""
-    return [cls, *(d for child in cls.__subclasses__() for d in _family(child))]
+    family = [cls]
+    for child in cls.__subclasses__():
+        family += _family(child)
+    return family
 
 
 def _plain(value: Any, name: str) -> Any:
@@ -302,8 +205,8 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):
-        items = value.items()
-        return {"pairs": [[_plain(k, name), _plain(v, name)] for k, v in items]}
+        pairs = [[_plain(key, name), _plain(v, name)] for key, v in value.items()]
+        return {"pairs": pairs}
     if isinstance(value, list | tuple):
         return [_plain(part, name) for part in value]
     if not isinstance(value, str | int | float | None):
@@ -318,7 +221,8 @@ def _original(value: Any) -> Any:
     """What `_plain` was given."""
     if isinstance(value, dict) and "estimator" in value:
         kinds = {kind.__name__: kind for kind in _family(Stored)}
-        return kinds[value["estimator"]](**_original(value["params"]))
+        kind = kinds[value["estimator"]]
+        return kind(**_original(value["params"]))
     if isinstance(value, dict):
         return {_original(key): _original(part) for key, part in value["pairs"]}
     if isinstance(value, list):

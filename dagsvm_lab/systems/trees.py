@@ -6,9 +6,9 @@ decision-tree SVMs of Takahashi and Abe (2002) divide the classes by their dista
 Only the machines that a tree uses are kept.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.cluster.hierarchy import cut_tree, linkage
@@ -17,72 +17,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from ..graphs import DecisionGraph
-from ..kernels import squared
-from ..machines import pair_index
 from .base import BankClassifier
+from .believable import check_tree
 from .declared import Count, Seed
+from .geometry import class_distances
+from .growing import Growth
 from .posterior import Labels, SoftClassifier
 from .sample import Sample
-from .stored import check_tree
-
-
-@dataclass(frozen=True)
-class ClassGeometry:
-    """Means and variances of classes, in input space or, precomputed, feature space."""
-
-    products: np.ndarray  # (classes, classes) inner products of the means
-    spread: np.ndarray  # (classes,) total variance tr S
-    weight: np.ndarray  # (classes,) how often the class's rows count
-
-    @classmethod
-    def of_rows(cls, sample: Sample, rows: np.ndarray) -> Self:
-        """Measure the classes of `rows`, which are sorted by class."""
-        starts = np.flatnonzero(np.diff(sample.codes[rows], prepend=-1))  # (classes,)
-        row_weight = sample.row_weight[rows]
-        weight = np.add.reduceat(row_weight, starts)
-        if sample.kernel.precomputed:
-            K = sample.X[np.ix_(rows, rows)] * np.outer(row_weight, row_weight)
-            # (classes, classes): K summed over the rows of two classes
-            sums = np.add.reduceat(np.add.reduceat(K, starts, axis=0), starts, axis=1)
-            products = sums / np.outer(weight, weight)
-            norms = np.diag(sample.X)[rows]
-        else:
-            X = sample.X[rows]
-            sums = np.add.reduceat(X * row_weight[:, None], starts, axis=0)
-            means = sums / weight[:, None]  # (classes, inputs)
-            products = means @ means.T
-            norms = squared(X)
-        mean_norm = np.add.reduceat(norms * row_weight, starts) / weight
-        # tr S is the mean of |x|^2 less |mu|^2, which rounding may leave below 0
-        spread = np.maximum(mean_norm - np.diag(products), 0.0)
-        return cls(products, spread, weight)
-
-    def among(self, classes: np.ndarray) -> Self:
-        """The geometry of these classes alone."""
-        block = np.ix_(classes, classes)
-        return replace(
-            self,
-            products=self.products[block],
-            spread=self.spread[classes],
-            weight=self.weight[classes],
-        )
-
-    def squared_distances(self) -> np.ndarray:
-        """|mu_i - mu_j|^2 of every two means."""
-        norm = np.diag(self.products)
-        return np.maximum(norm[:, None] + norm - 2 * self.products, 0.0)
-
-    def fisher_ratios(self) -> np.ndarray:
-        """r_ij of Wang et al. 2011, Eq. 4, for vectors."""
-        spread = np.maximum(self.spread[:, None] + self.spread, 1e-300)
-        return self.squared_distances() / spread
-
-    def nearest_to_centre(self) -> np.ndarray:
-        """The two classes whose means are nearest to the mean of all rows."""
-        share = self.weight / self.weight.sum()
-        # |mu_i - centre|^2 without the term |centre|^2, which all have
-        distance = np.diag(self.products) - 2 * self.products @ share
-        return np.argsort(distance, kind="stable")[:2]
 
 
 class Tree:
@@ -94,11 +35,12 @@ class Tree:
     def _keep(self, graph: DecisionGraph) -> None:
         """Keep the machines that the graph uses, renumbered."""
         used = graph.machines_used
+        n_machines = len(self.machines_.code)
         # a leaf's machine is -1, which reads the last entry: it stays -1
-        number = np.full(len(self.machines_.code) + 1, -1)
+        number = np.full(n_machines + 1, -1)
         number[used] = np.arange(len(used))
-        self.machines_ = self.machines_.select(used)
         machine = number[graph.machine]
+        self.machines_ = self.machines_.select(used)
         self._nodes_ = np.array([machine, graph.left, graph.right, graph.label])
         self._possible_ = graph.possible.copy()
 
@@ -201,121 +143,23 @@ class BinaryTreeSVC(Tree, SoftClassifier):
             )
 
     def _after_training(self, sample: Sample) -> None:
+        # a band asks how large an output is, not only on which side
         f = self._training_outputs(sample, by_sign=self.band == 0)
-        grow = self._by_classes if self.routing == "classes" else self._by_samples
-        graph = grow(sample, f).grow()
-        self._keep(self._retrained(sample, graph) if self.retrain else graph)
-
-    def _by_samples(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
-        """The tree whose nodes hold samples, from outputs f (rows, all pairs)."""
-        rng = check_random_state(self.random_state)
-        groups = [sample.by_class]  # rows of each node, sorted by class
-
-        def classes_of(node: int) -> np.ndarray:
-            return np.flatnonzero(np.bincount(sample.codes[groups[node]]))
-
-        def rule(node: int) -> tuple:
-            rows = groups[node]
-            classes = classes_of(node)
-            if len(classes) == 1:
-                return "leaf", classes[0]
-            i, j = self._choose(ClassGeometry.of_rows(sample, rows), classes, rng)
-            t = pair_index(i, j, sample.n_classes)
-            left, right = self._divide_samples(sample, rows, f[rows, t], (i, j))
-            # the children are the next two nodes
-            groups.extend([rows[left], rows[right]])
-            return "node", t, len(groups) - 2, len(groups) - 1
-
-        return self._graph(sample, f, 0, rule, classes_of)
-
-    def _by_classes(self, sample: Sample, f: np.ndarray) -> DecisionGraph:
-        """The tree whose nodes hold whole classes, from outputs f (rows, all pairs)."""
-        rng = check_random_state(self.random_state)
-        present, geometry, to_right = self._class_tables(sample, f)
-
-        def rule(classes: tuple) -> tuple:
-            if len(classes) == 1:
-                return "leaf", classes[0]
-            node = np.array(classes)
-            i, j = self._choose(
-                geometry.among(np.searchsorted(present, node)), node, rng
-            )
-            t = pair_index(i, j, sample.n_classes)
-            left, right = self._divide_classes(to_right[node, t])
-            # the pair's own two go to their own sides, whatever their samples do: so
-            # both children are smaller
-            left |= node == j
-            right |= node == i
-            left &= node != i
-            right &= node != j
-            return "node", t, tuple(node[left].tolist()), tuple(node[right].tolist())
-
-        root = tuple(present.tolist())
-        return self._graph(sample, f, root, rule, lambda classes: classes)
-
-    def _class_tables(
-        self, sample: Sample, f: np.ndarray
-    ) -> tuple[np.ndarray, ClassGeometry, np.ndarray]:
-        """What a tree of whole classes must know.
-
-        The classes with rows that count, their geometry, and of all classes the share
-        (classes, machines) of their weight with f >= 0.
-        """
-        rows = sample.by_class
-        present, starts = np.unique(sample.codes[rows], return_index=True)
-        to_right = np.zeros((sample.n_classes, f.shape[1]))
-        for c, own in zip(present, np.split(rows, starts[1:]), strict=True):
-            weight = sample.row_weight[own]
-            to_right[c] = weight @ (f[own] >= 0) / weight.sum()
-        return present, ClassGeometry.of_rows(sample, rows), to_right
-
-    def _graph(
-        self, sample: Sample, f: np.ndarray, root, rule, members
-    ) -> DecisionGraph:
-        sizes = {"n_classes": sample.n_classes, "n_machines": f.shape[1]}
-        return DecisionGraph(root, rule, members, max_nodes=self.max_nodes, **sizes)
-
-    def _choose(
-        self, geometry: ClassGeometry, classes: np.ndarray, rng: np.random.RandomState
-    ) -> tuple[int, int]:
-        """The pair that the node's machine tells apart, the smaller index first."""
-        if self.pair == "random":
-            chosen = rng.choice(len(classes), 2, replace=False)
-        elif self.pair == "centre":
-            chosen = geometry.nearest_to_centre()
-        else:
-            i, j = np.triu_indices(len(classes), 1)
-            ratio = geometry.fisher_ratios()[i, j]  # Eq. 4
-            best = ratio.argmax() if self.pair == "fisher" else ratio.argmin()
-            chosen = np.array([i[best], j[best]])
-        first, second = np.sort(classes[chosen]).tolist()
-        return first, second
-
-    def _divide_classes(self, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which classes go left and right, by the share of each on the right."""
-        split = np.minimum(share, 1 - share) > self.split_above
-        return split | (share < 0.5), split | (share >= 0.5)
-
-    def _divide_samples(
-        self, sample: Sample, rows: np.ndarray, f: np.ndarray, pair: tuple[int, int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which rows go left and right; the pair's first all right, its second left."""
-        codes = sample.codes[rows]
-        right = f >= -self.band
-        left = f < self.band
-        if self.split_above > 0:
-            weight = sample.row_weight[rows]
-            total = np.bincount(codes, weight)  # (classes,), as the next lines
-            on_right = np.bincount(codes, weight * (f >= 0))
-            share = on_right / np.where(total > 0, total, 1)
-            whole = np.minimum(share, 1 - share) <= self.split_above
-            majority = share >= 0.5
-            right = np.where(whole[codes], majority[codes], right)
-            left = np.where(whole[codes], ~majority[codes], left)
-        i, j = pair
-        right = (right | (codes == i)) & (codes != j)
-        left = (left | (codes == j)) & (codes != i)
-        return left, right
+        growth = Growth(
+            sample,
+            f,
+            pair=self.pair,
+            split_above=self.split_above,
+            band=self.band,
+            max_nodes=self.max_nodes,
+            rng=check_random_state(self.random_state),
+        )
+        by_classes = self.routing == "classes"
+        graph = growth.by_classes() if by_classes else growth.by_samples()
+        graph.grow()
+        if self.retrain:
+            graph = self._retrained(sample, graph)
+        self._keep(graph)
 
     def _retrained(self, sample: Sample, graph: DecisionGraph) -> DecisionGraph:
         """Train machines anew for a graph of whole classes; the graph over them.
@@ -329,12 +173,12 @@ class BinaryTreeSVC(Tree, SoftClassifier):
         to_right = graph.possible[graph.right[inner]].astype(np.int8)
         to_left = graph.possible[graph.left[inner]].astype(np.int8)
         code, number = np.unique(to_right - to_left, axis=0, return_inverse=True)
-        machine = np.full(graph.n_nodes, -1)
-        machine[inner] = number.ravel()
         if np.ndim(sample.C):  # a bank's: one C a machine, all of them the same
             sample = replace(sample, C=np.unique(sample.C).item())
         options = self._training_options(sample, code)
         self.machines_ = self._train(sample, code, **options)
+        machine = np.full(graph.n_nodes, -1)
+        machine[inner] = number.ravel()
         return DecisionGraph.from_arrays(
             machine,
             graph.left,
@@ -380,70 +224,47 @@ class DecisionTreeSVC(Tree, BankClassifier):
         waiting = [frozenset(classes.tolist())]  # groups, from the root down
         while waiting:
             group = waiting.pop()
-            if len(group) > 1:
-                parts = self._parts(sorted(group), distance)
-                row = np.zeros(n, dtype=np.int8)
-                row[list(parts[0])] = 1
-                row[list(parts[1])] = -1
-                code.append(row)
-                waiting += parts
+            if len(group) == 1:
+                continue
+            first, second = self._parts(sorted(group), distance)
+            row = np.zeros(n, dtype=np.int8)
+            row[list(first)] = 1
+            row[list(second)] = -1
+            code.append(row)
+            waiting += [first, second]
         return np.array(code)
 
     def _after_training(self, sample: Sample) -> None:
         code = self.machines_.code
-        number = {tuple(np.flatnonzero(row)): t for t, row in enumerate(code)}
+        # the machine that splits a group of classes
+        splits = {tuple(np.flatnonzero(row)): t for t, row in enumerate(code)}
 
         def rule(state: tuple) -> tuple:
             if len(state) == 1:
                 return "leaf", state[0]
-            t = number[state]
-            sides = (np.flatnonzero(code[t] == sign) for sign in (-1, 1))
-            return "node", t, *(tuple(side) for side in sides)
+            t = splits[state]
+            to_left = tuple(np.flatnonzero(code[t] == -1))
+            to_right = tuple(np.flatnonzero(code[t] == 1))
+            return "node", t, to_left, to_right
 
-        sizes = dict(n_classes=sample.n_classes, n_machines=len(code))
-        root = next(iter(number))  # the first group that was split
-        self._keep(DecisionGraph(root, rule, list, **sizes).grow())
+        root = next(iter(splits))  # the first group that was split
+        graph = DecisionGraph(
+            root, rule, list, n_classes=sample.n_classes, n_machines=len(code)
+        )
+        self._keep(graph.grow())
 
     def _parts(
         self, group: list[int], distance: np.ndarray
     ) -> tuple[frozenset, frozenset]:
-        # between the group's classes; none is its own neighbour
-        d = distance[np.ix_(group, group)] + np.diag(np.full(len(group), np.inf))
+        """The two groups into which a sorted group of classes is split."""
+        d = distance[np.ix_(group, group)].copy()
+        np.fill_diagonal(d, np.inf)  # no class is its own neighbour
         if self.separate == "one":
-            alone = group[int(np.argmax(d.min(axis=1)))]
-            return frozenset([alone]), frozenset(group) - {alone}
-        merged = linkage(squareform(d, checks=False), "single")
-        cluster = cut_tree(merged, 2).ravel()
-        first = frozenset(np.array(group)[cluster == cluster[0]].tolist())
-        return first, frozenset(group) - first
-
-
-def class_distances(sample: Sample, kind: str) -> np.ndarray:
-    """Distances between class means.
-
-    For "mahalanobis" the larger of those in either class's covariance.
-    """
-    rows = sample.by_class
-    if kind == "euclidean":
-        return np.sqrt(ClassGeometry.of_rows(sample, rows).squared_distances())
-    if sample.kernel.precomputed:
-        raise ValueError(
-            "distance='mahalanobis' needs inputs, not a precomputed kernel"
-        )
-    starts = np.flatnonzero(np.diff(sample.codes[rows])) + 1
-    means = []
-    spreads = []  # each class's covariance (inputs, inputs)
-    for own in np.split(rows, starts):
-        X = sample.X[own]
-        weight = sample.row_weight[own]
-        means.append(np.average(X, axis=0, weights=weight))
-        spreads.append(np.atleast_2d(np.cov(X.T, bias=True, aweights=weight)))
-    n_inputs = sample.X.shape[1]
-    scale = np.mean([np.trace(S) for S in spreads]) / n_inputs
-    # so that a class of fewer rows than inputs has an inverse
-    ridge = 1e-6 * max(scale, 1e-12) * np.eye(n_inputs)
-    inverse = np.array([np.linalg.inv(S + ridge) for S in spreads])
-    mean = np.array(means)  # (classes, inputs)
-    apart = mean[:, None] - mean  # (classes, classes, inputs)
-    own_distance = np.einsum("abi,aij,abj->ab", apart, inverse, apart)
-    return np.sqrt(np.maximum(own_distance, own_distance.T))
+            to_nearest = d.min(axis=1)
+            first = {group[int(np.argmax(to_nearest))]}
+        else:
+            merged = linkage(squareform(d, checks=False), "single")
+            cluster = cut_tree(merged, 2).ravel()
+            with_first = np.flatnonzero(cluster == cluster[0])
+            first = {group[k] for k in with_first}
+        return frozenset(first), frozenset(group) - first

@@ -144,7 +144,8 @@ class AndGateSVC(MaxWinsSVC):
         return Ballot(self.machines_.code, accepted)
 
     def _unclassified(self, X: np.ndarray) -> np.ndarray:
-        return self._won(X).max(axis=1) < len(self.classes_) - 1
+        most = self._won(X).max(axis=1)
+        return most < len(self.classes_) - 1
 
     def unclassified(self, X) -> np.ndarray:
         """Tell the rows that no class wins outright.
