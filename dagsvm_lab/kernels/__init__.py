@@ -48,6 +48,10 @@ class Linear(ProductKernel):
     def linear_weights(self, vectors):
         return self.shrunk(self.shrunk(vectors))
 
+    def coordinates(self, X):
+        Z = self.shrunk(X)
+        return Z.toarray() if issparse(Z) else np.asarray(Z, dtype=float)
+
 
 class Polynomial(ProductKernel):
     """(gamma x.y + coef0) ** degree"""

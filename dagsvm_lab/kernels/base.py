@@ -162,6 +162,13 @@ class Kernel(ABC):
         """
         raise TypeError(f"{type(self).__name__} has vector_rounding, not row_rounding")
 
+    def coordinates(self, X) -> np.ndarray | None:
+        """Vectors, as many numbers as inputs, whose products are the kernel values.
+
+        None for kernels without.
+        """
+        return None
+
     def linear_weights(self, vectors):
         """Rows w, one a vector v, with k(v, x) = w.x for every x; or None."""
         return None

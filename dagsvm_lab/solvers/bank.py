@@ -22,6 +22,7 @@ from ..threads import one_thread
 from .dual import Dual, Duals, build, warn
 from .hard import solve_hard
 from .long import Settings, solve_long, solve_matrix
+from .narrow import solve_narrow
 from .short import SHORT_ROWS, solve_short
 
 SPARSE_CACHE = 20
@@ -94,15 +95,19 @@ def solve_exactly(X, kernel: Kernel, path: list[Duals], kernels) -> None:
 def solve_fast(X, kernel: Kernel, path: list[Duals], kernels, codes, settings) -> None:
     """Solve by SMO and what follows it.
 
-    Machines of at most SHORT_ROWS rows are solved to the last digit, unless their steps
-    are limited: their answer depends neither on how it was reached, nor on the order of
-    rows, nor on a processor's rounding.
+    Linear machines of few inputs, and those of at most SHORT_ROWS rows, are solved to
+    the last digit, unless their steps are limited: their answer depends neither on how
+    it was reached, nor on the order of rows, nor on a processor's rounding.
     """
     progress = settings.progress
     length = np.diff(path[0].ends)
-    is_short = (length <= SHORT_ROWS) & (settings.max_iter < 0)
-    short = np.flatnonzero(is_short)
-    long = np.flatnonzero(~is_short)
+    long = np.arange(len(length))
+    short = long[:0]
+    if settings.max_iter < 0:
+        left = solve_narrow_path(X, kernels or [kernel], path, settings)
+        is_short = length[left] <= SHORT_ROWS
+        short = left[is_short]
+        long = left[~is_short]
     open_ones: list = [[]] * len(path)  # of each Duals, those that short.py leaves open
     if len(short):
         open_ones = solve_short(
@@ -121,6 +126,25 @@ def solve_fast(X, kernel: Kernel, path: list[Duals], kernels, codes, settings) -
         if len(todo):
             solve_long(X, kernel, kernels, duals, todo, settings)
         before = duals
+
+
+def solve_narrow_path(
+    X, kernels: list[Kernel], path: list[Duals], settings: Settings
+) -> np.ndarray:
+    """Solve the linear machines of few inputs in all Duals of a path, in place.
+
+    Returns the machines that are left, for one Duals at least, to other means.
+    """
+    every = np.arange(len(path[0].bias))
+    left = np.zeros(len(every), bool)
+    before = None
+    for duals in path:
+        todo = every[~left]
+        if before is not None:
+            todo = follow(duals, before, todo)
+        left[solve_narrow(X, kernels, duals, todo, settings)] = True
+        before = duals
+    return every[left]
 
 
 def finish(K, duals: Duals, t: int, tol: float) -> Dual:
