@@ -38,7 +38,7 @@ from .hard import solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
 from .search import ANY_RANK, Search
-from .steps import smo_one, smo_stack
+from .steps import Point, smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
 
@@ -191,19 +191,11 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
 
     Those that take long go on by Newton's method; where that fails, by more steps.
     """
-    # where each active row stands in the stack: (its dual, its place there)
-    dual = np.repeat(np.arange(len(group)), count)
-    at = dual, ranges(np.zeros_like(count), count)
-    width = -(-count.max() // 16) * 16  # filled up to a multiple of 16
-    shape = len(group), width
+    at, shape = stacked(count)
     table = own_matrices(values.half_distances(group, rows, at, shape))
     point = search.point(rows, at, shape, values.dtype)
     left = search.allowed[group] - search.steps[group]
-    # the more Newton's linear system would cost, the more steps are worth a try
-    inside = (point.beta > point.lo) & (point.beta < point.hi)
-    free = inside.sum(1)
-    patience = SLOW + np.maximum(count, free**3 // SYSTEM)
-    most = np.minimum(left, patience)
+    most = np.minimum(left, patience(point, count))
     taken = smo_stack(table, point, search.aim[group], most)
     search.store(rows, point, at)
     search.steps[group] += taken
@@ -218,22 +210,34 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
             search.store(own, one, slice(count[k]))
 
 
+def stacked(count: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], tuple[int, int]]:
+    """Where rows stand in a stack of duals with `count` each, and the stack's shape.
+
+    That is, each row's dual, and its place there. The width is a multiple of 16.
+    """
+    dual = np.repeat(np.arange(len(count)), count)
+    place = ranges(np.zeros_like(count), count)
+    width = -(-count.max() // 16) * 16
+    return (dual, place), (len(count), width)
+
+
+def patience(point: Point, count: np.ndarray) -> np.ndarray:
+    """Steps to try before Newton's method, for each dual of a stack.
+
+    They are the more, the more its linear system would cost.
+    """
+    inside = (point.beta > point.lo) & (point.beta < point.hi)
+    free = inside.sum(1)
+    return SLOW + np.maximum(count, free**3 // SYSTEM)
+
+
 def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
     """Solve the active `rows` of dual k by Newton's method; whether it could."""
-    duals = search.duals
-    n = len(rows)
-    support = search.first[k] + np.flatnonzero(search.beta[search.of(k)])
-    held = support[~search.active[support]]
-    kernel = search.kernels[k if len(search.kernels) > 1 else 0]
-    both = np.concatenate([rows, held])
-    K = kernel.square(search.X, duals.rows[both])
-    # support vectors that are not active stay as they are: their share goes into goal
-    of_held = K[:n, n:] @ search.beta[held]
-    goal = search.goal[rows] - of_held
+    K, goal = active_system(search, k, rows)
     # (1, rows): a stack of one, as all that goes in
-    table = own_matrices(np.ascontiguousarray(K[None, :n, :n]))
-    s = duals.s[None, rows]
-    u = duals.u[None, rows]
+    table = own_matrices(K[None])
+    s = search.duals.s[None, rows]
+    u = search.duals.u[None, rows]
     beta = search.beta[None, rows]
     found, v, settled, rounds = solve_newton(
         table, s, u, goal[None], beta, np.zeros(1, int), beta.sum()
@@ -243,3 +247,20 @@ def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
         search.beta[rows] = found[0]
         search.v[rows] = v[0]
     return bool(settled[0])
+
+
+def active_system(
+    search: Search, k: int, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(K, goal) of the active `rows` of dual k, its other rows held.
+
+    Support vectors that are not active stay as they are: their share goes into goal.
+    """
+    support = search.first[k] + np.flatnonzero(search.beta[search.of(k)])
+    held = support[~search.active[support]]
+    both = np.concatenate([rows, held])
+    kernel = search.kernels[k if len(search.kernels) > 1 else 0]
+    K = kernel.square(search.X, search.duals.rows[both])
+    n = len(rows)
+    of_held = K[:n, n:] @ search.beta[held]
+    return np.ascontiguousarray(K[:n, :n]), search.goal[rows] - of_held

@@ -168,27 +168,33 @@ class _Stack:
         table = self.table
         live = self.live[at]
         free = self.free[at]
-        full = self.full[at]
-        s = self.s[at]
-        u = self.u[at]
         goal = self.goal[at]
-        b = np.where(full, s * u, 0.0)
-        change = b - self.held[at]
-        if change.any():
-            self.held[at] = b
-            self.of_held[at] += table.times(change, live)
-        right = goal - self.of_held[at]
+        # the full rows are at their bounds, the others at zero till they are solved for
+        b = np.where(self.full[at], self.s[at] * self.u[at], 0.0)
+        right = goal - self._held_share(at, b)
         bias = _solve_free(table, live, free, right, b, self.total[at])
         if table.units > 1:  # kernel rows are gathered: of the free rows alone
             v = right - table.times(np.where(free, b, 0.0), live)
         else:
             v = goal - table.times(b, live)
         none = ~free.any(1)
-        if none.any():  # without a free row, the bias is what the bounds allow
-            at_bounds = (goal - v, s, s * goal, u, s * b)
-            found = measure(*(part[none] for part in at_bounds))
-            bias[none] = found.bias
+        if none.any():
+            bias[none] = self._bias_of_bounds(at[none], b[none], v[none])
         return b, bias, v
+
+    def _held_share(self, at: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """K times b of the full rows, `held`, of the machines `at`."""
+        change = held - self.held[at]
+        if change.any():
+            self.held[at] = held
+            self.of_held[at] += self.table.times(change, self.live[at])
+        return self.of_held[at]
+
+    def _bias_of_bounds(self, at, b, v) -> np.ndarray:
+        """What the bounds allow the bias of machines `at`, which have no free row."""
+        s = self.s[at]
+        goal = self.goal[at]
+        return measure(goal - v, s, s * goal, self.u[at], s * b).bias
 
 
 def _objective(b: np.ndarray, v: np.ndarray, goal: np.ndarray) -> np.ndarray:

@@ -62,6 +62,15 @@ def numbers(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
     return rows[mask]
 
 
+def most_new(active: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """How many rows may become active at once, in duals of that length.
+
+    As many as are active; half as many where those are much of the dual.
+    """
+    as_many = np.where(16 * active < length, active, active // 2)
+    return np.maximum(2 * START, as_many)
+
+
 class Search:
     """The duals of a chunk under way, their rows end to end; rows are numbered so.
 
@@ -238,19 +247,12 @@ class Search:
         """Rows not active that violate by more than `aim`; the worst, if many."""
         rows, first = self.rows_of(some)
         length = self.length[some]
-        v = self.v[rows]
-        above = v - np.repeat(self.bottom[some], length)
-        below = np.repeat(self.top[some], length) - v
-        above = np.where(self.may_rise(rows), above, 0)
-        below = np.where(self.may_fall(rows), below, 0)
-        excess = np.maximum(above, below)
-        aim = np.repeat(self.aim[some], length)
+        excess = self.excess(some)
         is_active = self.active[rows]
-        new = (excess > aim) & ~is_active
-        # at most as many as are active; half as many where those are much of the dual
+        new = (excess > np.repeat(self.aim[some], length)) & ~is_active
+        # (duals,): how many may come in, and how many would
         active = np.add.reduceat(is_active, first, dtype=int)
-        as_many = np.where(16 * active < length, active, active // 2)
-        most = np.maximum(2 * START, as_many)
+        most = most_new(active, length)
         count = np.add.reduceat(new, first, dtype=int)
         for k in np.flatnonzero(count > most):
             own = slice(first[k], first[k] + length[k])
@@ -259,6 +261,21 @@ class Search:
             new[own] = False
             new[first[k] + worst] = True
         return numbers(rows, new)
+
+    def excess(self, some: np.ndarray) -> np.ndarray:
+        """How far v of each row of some duals is above what may fall, or below what may
+        rise.
+
+        Zero or less where the row itself may not move that way.
+        """
+        rows, _ = self.rows_of(some)
+        length = self.length[some]
+        v = self.v[rows]
+        above = v - np.repeat(self.bottom[some], length)
+        below = np.repeat(self.top[some], length) - v
+        above = np.where(self.may_rise(rows), above, 0)
+        below = np.where(self.may_fall(rows), below, 0)
+        return np.maximum(above, below)
 
     def near(self) -> np.ndarray:
         """Which rows float64 may judge otherwise than float32 did.

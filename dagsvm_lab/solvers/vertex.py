@@ -217,6 +217,23 @@ class ActiveSet:
         """
         if not len(rows):
             return rows
+        basis, others, weights = self._basis(rows)
+        for j, row in enumerate(others.tolist()):
+            k = self._bring_to_bound(row, basis, weights[:, j])
+            if k < len(basis):  # the row takes the place of the k-th of the basis
+                basis[k] = row
+                # the lines to come are made up from the new basis
+                entering = weights[k] / weights[k, j]
+                weights -= np.outer(weights[:, j], entering)
+                weights[k] = entering
+        return basis
+
+    def _basis(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Part `rows` into a basis, whose lines are independent, and the others.
+
+        Also given are the weights with which the basis makes up the line of each other
+        row, (basis, others). Rows far from their bounds are the first in the basis.
+        """
         near = np.minimum(self.beta - self.lo, self.hi - self.beta)[rows]
         weight = np.maximum(np.sqrt(near / near.max()), 1e-4)
         z = self.Z[rows] / size_of(self.Z)
@@ -228,20 +245,11 @@ class ActiveSet:
         rank = int(np.count_nonzero(size > 0.1 * DEPENDENT * size[0]))
         rows = rows[order]
         weight = weight[order]
-        basis = rows[:rank].copy()
-        # (rank, others): the weights with which the basis makes up each other line
+        # those of the weighted lines, then of the lines themselves
         weights = triangular(R[:rank, :rank], R[:rank, rank:])
         weights *= weight[:rank, None]
         weights /= weight[rank:]
-        for j, row in enumerate(rows[rank:].tolist()):
-            k = self._bring_to_bound(row, basis, weights[:, j])
-            if k < rank:  # the row takes the place of the k-th of the basis
-                basis[k] = row
-                # the lines to come are made up from the new basis
-                entering = weights[k] / weights[k, j]
-                weights -= np.outer(weights[:, j], entering)
-                weights[k] = entering
-        return basis
+        return rows[:rank].copy(), rows[rank:], weights
 
     def _bring_to_bound(self, row: int, basis: np.ndarray, weights: np.ndarray) -> int:
         """Move a row against the basis, uphill in g'b, until one of them is at a bound.
