@@ -55,7 +55,8 @@ def run(search: Search, values: KernelValues, tol: float) -> None:
     # the least gain on the objective that counts, over its size
     least = 1e-12 if exact else 1e-6
     every = np.arange(len(search.steps))
-    live = every[~search.solved(every, tol) & (search.steps < search.limit)]
+    has_steps = search.steps < search.limit
+    live = every[has_steps & ~search.solved(every, tol)]
     while len(live):
         step(search, values, live)
         search.judge(live, values.products(search, live))
@@ -262,5 +263,6 @@ def active_system(
     kernel = search.kernels[k if len(search.kernels) > 1 else 0]
     K = kernel.square(search.X, search.duals.rows[both])
     n = len(rows)
+    own = np.ascontiguousarray(K[:n, :n])
     of_held = K[:n, n:] @ search.beta[held]
-    return np.ascontiguousarray(K[:n, :n]), search.goal[rows] - of_held
+    return own, search.goal[rows] - of_held

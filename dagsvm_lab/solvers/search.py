@@ -65,9 +65,11 @@ def numbers(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
 def most_new(active: np.ndarray, length: np.ndarray) -> np.ndarray:
     """How many rows may become active at once, in duals of that length.
 
-    As many as are active; half as many where those are much of the dual.
+    As many as are active, half as many where those are much of the dual; always as
+    many as there were to start with.
     """
-    as_many = np.where(16 * active < length, active, active // 2)
+    few = 16 * active < length
+    as_many = np.where(few, active, active // 2)
     return np.maximum(2 * START, as_many)
 
 
@@ -104,7 +106,10 @@ class Search:
         self.lo, self.hi = box(duals.s, duals.u)
         self.beta = np.zeros(len(self.owner))
         self.v = self.goal.copy()
-        self.active = self.spread(self.hi > 0) | self.spread(self.lo < 0)
+        # pairs move one row up and one down: some of each side to begin with
+        of_rising = self.spread(self.hi > 0)
+        of_falling = self.spread(self.lo < 0)
+        self.active = of_rising | of_falling
         self.top, self.bottom, self.violation, self.objective = np.zeros((4, n))
         self.noise, self.largest = np.zeros((2, n))
         self.judge(np.arange(n), 0.0)  # K beta, as all starts from zero
@@ -125,8 +130,8 @@ class Search:
         chosen = np.zeros(len(side), bool)
         for end, n in zip(np.cumsum(count), count, strict=True):
             own = rows[end - n : end]
-            wanted = max(START, n // START_SHARE)
-            some = np.linspace(0, n - 1, min(wanted, n)).astype(int)
+            wanted = min(n, max(START, n // START_SHARE))
+            some = np.linspace(0, n - 1, wanted).astype(int)
             chosen[own[some]] = True
         return chosen
 
@@ -179,7 +184,8 @@ class Search:
         objective = self.objective[some]
         best = self.best[some]
         gains = objective < best - least * np.abs(objective)
-        self.stalled[some] = np.where(gains, 0, self.stalled[some] + 1)
+        longer = self.stalled[some] + 1
+        self.stalled[some] = np.where(gains, 0, longer)
         self.best[some] = np.minimum(best, objective)
 
     def allow(self, exact: bool) -> None:
@@ -202,7 +208,8 @@ class Search:
     def gives_up(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals steps do not solve, as long as there are other means."""
         other_means = self.allowed[some] < self.limit[some]
-        return self.slow(some) & other_means & ~self.solved(some, tol)
+        slow = self.slow(some) & other_means
+        return slow & ~self.solved(some, tol)
 
     def ended(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals are solved, or too slow to go on."""
@@ -215,7 +222,8 @@ class Search:
         tight = 0.9 * tol
         aim = self.aim[some]
         violation = self.violation[some]
-        lower = np.maximum(np.minimum(aim, FALL * violation), tight)
+        lower = np.minimum(aim, FALL * violation)
+        lower = np.maximum(lower, tight)
         # hardly anything is violated outside: all the way before the next judgement
         self.aim[some] = np.where(violation < 2.0 * aim, tight, lower)
         rests = self.resting(some, tol)
@@ -239,18 +247,21 @@ class Search:
         high = np.maximum(top, bottom) + margin
         low = np.minimum(top, bottom) - margin
         v = self.v[rows]
-        pulls_up = ~self.may_rise(rows) & (v > np.repeat(high, count))
-        pulls_down = ~self.may_fall(rows) & (v < np.repeat(low, count))
+        far_above = v > np.repeat(high, count)
+        far_below = v < np.repeat(low, count)
+        pulls_up = far_above & ~self.may_rise(rows)
+        pulls_down = far_below & ~self.may_fall(rows)
         return rows[pulls_up | pulls_down]
 
     def worst_violators(self, some: np.ndarray) -> np.ndarray:
         """Rows not active that violate by more than `aim`; the worst, if many."""
         rows, first = self.rows_of(some)
         length = self.length[some]
-        excess = self.excess(some)
+        excess = self.excess(some, rows)
+        aim = np.repeat(self.aim[some], length)
         is_active = self.active[rows]
-        new = (excess > np.repeat(self.aim[some], length)) & ~is_active
-        # (duals,): how many may come in, and how many would
+        new = (excess > aim) & ~is_active
+        # (duals,): how many are active, may come in, and would
         active = np.add.reduceat(is_active, first, dtype=int)
         most = most_new(active, length)
         count = np.add.reduceat(new, first, dtype=int)
@@ -262,13 +273,11 @@ class Search:
             new[first[k] + worst] = True
         return numbers(rows, new)
 
-    def excess(self, some: np.ndarray) -> np.ndarray:
-        """How far v of each row of some duals is above what may fall, or below what may
-        rise.
+    def excess(self, some: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
+        """How far v of each row is above what may fall, or below what may rise.
 
-        Zero or less where the row itself may not move that way.
+        `rows` are those of the duals `some`; a way that a row may not go counts as 0.
         """
-        rows, _ = self.rows_of(some)
         length = self.length[some]
         v = self.v[rows]
         above = v - np.repeat(self.bottom[some], length)
@@ -282,16 +291,20 @@ class Search:
 
         It finds no violation at those without beta that are far on their right side.
         """
-        middle = np.repeat(0.5 * (self.top + self.bottom), self.length)
+        # (duals,): the middle of the ends stands for the bias
+        middle = 0.5 * (self.top + self.bottom)
         weight = np.add.reduceat(np.abs(self.beta), self.first)
         margin = np.maximum(0.01, 1e-6 * weight)
-        slack = self.duals.s * (self.v - middle)
-        return (self.beta != 0) | (slack > -np.repeat(margin, self.length))
+        # (rows,): above zero on the wrong side
+        slack = self.duals.s * (self.v - np.repeat(middle, self.length))
+        is_close = slack > -np.repeat(margin, self.length)
+        return is_close | (self.beta != 0)
 
     def aim_anew(self, some: np.ndarray) -> None:
         """Aim at what float64 has left of the violations; gains count from here."""
         tight = 0.9 * self.settings.tol
-        left = np.minimum(self.aim[some], FALL * self.violation[some])
+        share = FALL * self.violation[some]
+        left = np.minimum(self.aim[some], share)
         self.aim[some] = np.maximum(tight, left)
         self.best[some] = np.inf
         self.stalled[some] = 0

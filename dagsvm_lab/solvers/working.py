@@ -200,7 +200,8 @@ class Working:
     def _go_along(self, change: np.ndarray, system: "_FreeSystem", flat: bool) -> None:
         """Add `change` to A, or a share of it: the step is halved until the dual falls.
 
-        Along a flat one, the first step goes on to the last bound, and shrinks faster.
+        Along a flat one, which falls until bounds stop it, the step starts at the last
+        bound, and is an eighth from one try to the next.
         """
         first, last = self._reach(change)
         t = last if flat else 1.0
@@ -255,10 +256,16 @@ class Working:
 
 
 class _FreeSystem:
-    """The matrix of step 2: a block of K a class, projected to sums of 0 in rows."""
+    """The matrix of step 2: a block of K a class, projected to sums of 0 in rows.
+
+    Attributes
+    ----------
+    i, m : (free variables,) each one's row and class, sorted by class.
+    spans, blocks : of each class, where its variables are, and K of their rows.
+    weight : (free variables,) 1 over how many are free in each one's row.
+    """
 
     def __init__(self, K: np.ndarray, i: np.ndarray, m: np.ndarray, free: np.ndarray):
-        # i, m are sorted by class: each class has a span of the free variables
         ends = np.searchsorted(m, np.arange(free.shape[1] + 1))
         self.spans = list(map(slice, ends[:-1], ends[1:]))
         self.blocks = [K[np.ix_(i[span], i[span])] for span in self.spans]
