@@ -13,7 +13,8 @@ semidefinite.
 
 Steps are those of steps.py, on the stacked values of few active rows. Active rows that
 take long are solved by Newton's method (newton.py), a dual that takes too long
-altogether by hard.py. search.py holds what is known of the duals between steps.
+altogether by hard.py. search.py holds what is known of the duals between steps, and
+active.py chooses the active rows by it.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -32,6 +33,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .active import aim_anew, choose_next
 from .columns import arrays
 from .dual import ranges, starts
 from .hard import solve_hard
@@ -65,7 +67,7 @@ def run(search: Search, values: KernelValues, tol: float) -> None:
             for k in live[search.gives_up(live, tol)]:
                 finish_hard(search, values, k)
         live = live[~search.ended(live, tol)]
-        search.choose_active(live, tol)
+        choose_next(search, live, tol)
 
 
 def judge_in_double(search: Search, values: KernelValues) -> None:
@@ -82,7 +84,7 @@ def judge_in_double(search: Search, values: KernelValues) -> None:
         f[rows] = values.rows[k].within(ids, search.beta[rows], values.each)
     judged, _ = search.rows_of(some)
     search.judge(some, f[judged])
-    search.aim_anew(some)
+    aim_anew(search, some)
 
 
 def finish_hard(search: Search, values: KernelValues, k: int) -> None:

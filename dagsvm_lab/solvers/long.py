@@ -35,6 +35,7 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from ..kernels import Kernel
 from ..rows import Rows, prepared
 from ..threads import one_thread
+from .active import choose_first
 from .dual import Dual, Duals, build, check_tol, matrix, problem, ranges, warn
 from .grow import judge_in_double, run
 from .search import Search, Settings
@@ -233,6 +234,7 @@ def solve_chunk(chunk: Chunk, settings: Settings, each: Callable = map) -> Duals
     """
     with one_thread():
         search = Search(chunk.duals, chunk.kernels, chunk.X, settings)
+        choose_first(search)
         if chunk.rows is None:
             dtypes = precisions(chunk.X, chunk.kernels)
         else:
