@@ -14,7 +14,7 @@ bound leave, and the worst violators of the others come in.
 
 import numpy as np
 
-from .dual import starts
+from .dual import span, starts
 from .search import Search, numbers
 
 START = 48
@@ -99,7 +99,7 @@ def worst_violators(search: Search, some: np.ndarray) -> np.ndarray:
     most = most_new(active, length)
     count = np.add.reduceat(new, first, dtype=int)
     for k in np.flatnonzero(count > most):
-        own = slice(first[k], first[k] + length[k])
+        own = span(first, length, k)
         outside = np.where(new[own], -excess[own], 0.0)
         worst = np.argpartition(outside, most[k])[: most[k]]
         new[own] = False

@@ -128,6 +128,11 @@ def starts(length: np.ndarray) -> np.ndarray:
     return np.cumsum(length) - length
 
 
+def span(first: np.ndarray, length: np.ndarray, k: int) -> slice:
+    """Where the k-th of some pieces is."""
+    return slice(first[k], first[k] + length[k])
+
+
 def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
     """first[0], first[0] + 1, ... (length[0] of them), first[1], ... end to end."""
     shift = first - starts(length)

@@ -35,7 +35,7 @@ import numpy as np
 
 from .active import aim_anew, choose_next
 from .columns import arrays
-from .dual import ranges, starts
+from .dual import ranges, span, starts
 from .hard import solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
@@ -127,15 +127,15 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
 def step(search: Search, values: KernelValues, some: np.ndarray) -> None:
     """Step the active rows of some duals until they violate by no more than `aim`."""
     rows, count = search.active_rows(some)
-    first = starts(count)
+    first = starts(count)  # k counts within `some` from here on
     room = search.settings.cache_size * 2**18  # a quarter of the MB, in bytes
     alone = np.zeros(len(some), bool)
     if values.shared:  # many active rows step alone, where their kernel rows are kept
         for k in np.flatnonzero(count > search.settings.alone):
-            own = rows[first[k] : first[k] + count[k]]
+            own = rows[span(first, count, k)]
             alone[k] = values.columns[some[k]].learn(values.ids[own])
     for k in np.flatnonzero(alone):
-        own = rows[first[k] : first[k] + count[k]]
+        own = rows[span(first, count, k)]
         step_alone(search, values, some[k], own, room / alone.sum())
     together = np.flatnonzero(~alone)
     for group in groups(together, count, room / values.dtype.itemsize):
@@ -205,7 +205,7 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
     first = starts(count)
     for k in np.flatnonzero((taken >= most) & (taken < left)):
         t = group[k]
-        own = rows[first[k] : first[k] + count[k]]
+        own = rows[span(first, count, k)]
         if not step_newton(search, t, own):
             one = point.of(k)
             rest = left[k] - taken[k]

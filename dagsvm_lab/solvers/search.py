@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Kernel
-from .dual import EPS, Duals, box, is_solved, measure, ranges, snap, starts
+from .dual import EPS, Duals, box, is_solved, measure, ranges, snap, span, starts
 from .hard import hard_after
 from .lowrank import KeptFactor
 from .steps import Point, merge_gradient, split_gradient
@@ -221,7 +221,7 @@ class Search:
 
     def of(self, k: int) -> slice:
         """The rows of dual k."""
-        return slice(self.first[k], self.first[k] + self.length[k])
+        return span(self.first, self.length, k)
 
     def result(self) -> Duals:
         """The duals with what was found: alpha, certificates from v, steps."""

@@ -160,6 +160,7 @@ class KernelTable:
         wanted[rows] = True
         new = np.flatnonzero(wanted & ~known)
         if len(new):
+            # rows of K are given out in the order in which they are asked for
             first = np.count_nonzero(known)
             last = first + len(new)
             self.slot[new] = np.arange(first, last)
