@@ -19,7 +19,8 @@ How
     H                       half squared distances, which steps take in K's place
     short (short.py)        whole duals stacked: SMO, then Newton, to the last digit
     long (long.py, grow.py)  active rows of many duals, grown till none violates
-    judge, rest (search.py)  v on all rows; active rows that pull outwards leave
+    judge (search.py)       v, violation and objective on all rows
+    rest (active.py)        active rows that pull outwards leave, violators come in
     Newton (newton.py)      all free variables of a stack by one linear system each
     hard (hard.py)          low rank, equal rows, huge C: from K = Z Z' (lowrank.py)
     active set (vertex.py)  crossover, then from vertex to vertex by lines (lines.py)

@@ -89,12 +89,8 @@ class KernelColumns:
         weights are not those of the last time are computed.
         """
         all_kept = self.learn(support)
-        n = len(who)
-        # BLAS is slow for some odd heights: empty duals fill up to a round number
-        padded = -(-n // ROUND_DUALS) * ROUND_DUALS if n >= MATRIX_DUALS else n
-        full = np.zeros((padded, len(self.rows)), self.rows.dtype)  # (duals, all rows)
-        full[:n, support] = weights.T
-        f = np.zeros((n, len(self.at)))
+        full = self._on_all_rows(support, weights)
+        f = np.zeros((len(who), len(self.at)))
         changes: list[tuple] = []
         beyond = f  # what rows that are not kept add
         if not all_kept or self.last_weights:
@@ -104,17 +100,24 @@ class KernelColumns:
             """Add to f, and to `beyond`, on one strip of `at`."""
             part = slice(first, first + STRIP_ROWS)
             self._add_kept(full, part, f[:, part])
-            for ids, w in changes:
-                size = TILE_VALUES // len(ids)
-                for start, tile in self.rows.tiles(self.at[part], ids, size):
-                    own = slice(first + start, first + start + len(tile))
-                    of_tile = w @ tile.T  # (padded, rows of the tile)
-                    beyond[:, own] += of_tile[:n]
+            self._add_changes(changes, part, beyond[:, part])
 
         strips = range(0, len(self.at), STRIP_ROWS)
         for _ in self.each(strip, strips):  # strips do not meet: threads may take them
             pass
         return f if beyond is f else f + beyond
+
+    def _on_all_rows(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The weights of all rows, zero but for the support's: (duals, all rows).
+
+        BLAS is slow for some odd heights: many duals are filled up to a round number
+        by empty ones.
+        """
+        n = weights.shape[1]
+        padded = -(-n // ROUND_DUALS) * ROUND_DUALS if n >= MATRIX_DUALS else n
+        full = np.zeros((padded, len(self.rows)), self.rows.dtype)
+        full[:n, support] = weights.T
+        return full
 
     def _add_kept(self, full: np.ndarray, part: slice, total: np.ndarray) -> None:
         """Add the kept rows' share of K[at[part]] @ full.T to `total`, in place."""
@@ -130,6 +133,20 @@ class KernelColumns:
                 continue
             for one, row in zip(total, w, strict=True):
                 one += row @ values
+
+    def _add_changes(
+        self, changes: list[tuple], part: slice, total: np.ndarray
+    ) -> None:
+        """Add what has changed, and is not kept, to `total`, in place.
+
+        `changes` are as `_changes` has them; `total` is (duals, rows of the part).
+        """
+        for ids, w in changes:
+            size = TILE_VALUES // len(ids)
+            for start, tile in self.rows.tiles(self.at[part], ids, size):
+                # (duals and what fills them up, rows of the tile)
+                of_tile = w @ tile.T
+                total[:, start : start + len(tile)] += of_tile[: len(total)]
 
     def _changes(
         self, full: np.ndarray, who: Sequence[int]

@@ -77,6 +77,17 @@ class Limits:
     verbose: int = 0
     start: int = GROW_ROWS
 
+    @property
+    def most_rounds(self) -> int:
+        """Rounds after which the dual is given back as it is."""
+        return self.max_iter if self.max_iter >= 0 else MOST_ROUNDS
+
+    @property
+    def most_rows(self) -> int:
+        """Working rows whose kernel matrix, in float32, fills the cache."""
+        values = self.cache_size * 2**20 / 4
+        return max(2, int(np.sqrt(values)))
+
 
 def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
     """Solve a direct dual by decomposition.
@@ -86,16 +97,14 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
     n = len(task.codes)
     A = np.zeros((n, task.n_classes))
     F = np.zeros((n, task.n_classes))
-    most = max(2, int(np.sqrt(limits.cache_size * 2**20 / 4)))
-    work = _spread(task.codes, min(limits.start, most))
-    limit = limits.max_iter if limits.max_iter >= 0 else MOST_ROUNDS
+    work = _spread(task.codes, min(limits.start, limits.most_rows))
     rounds = 0
     worst = limits.tol
     while True:
         part = Working(_square(block, work), F[work], A[work], task.part(work))
         # a working set that will grow is solved to a share of what was violated
         aim = limits.tol if len(work) == n else max(limits.tol, 0.1 * worst)
-        rounds += part.solve(aim, limit - rounds)
+        rounds += part.solve(aim, limits.most_rounds - rounds)
         A[work] = part.A
         F, largest = _products(block, task.coefficients(A))
         v = task.violation(F, A)
@@ -103,17 +112,28 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
         if limits.verbose:
             print(f"{len(work)} of {n} rows, {rounds} rounds: violation {worst:.3g}")
         dual = certified(F, A, task, rounds, limits.tol, largest)
-        if dual.converged or rounds >= limit:
+        if dual.converged or rounds >= limits.most_rounds:
             return dual
-        violators = np.flatnonzero(v > 0.5 * limits.tol)
-        new = np.setdiff1d(violators, work, assume_unique=True)
-        new = _largest(v, new, max(len(work), limits.start))
-        if len(work) + len(new) > most:
-            # no room for all: rows without variables and violation leave first
-            new = new[: max(most // 2, most - len(work))]
-            useful = A.any(axis=1) + v
-            work = _largest(useful, work, most - len(new))
-        work = np.union1d(work, new)
+        work = _next_rows(work, v, A, limits)
+
+
+def _next_rows(
+    work: np.ndarray, v: np.ndarray, A: np.ndarray, limits: Limits
+) -> np.ndarray:
+    """The working set `work`, with the rows that violate most taken in.
+
+    v is the violation of every row, and A its variables.
+    """
+    violators = np.flatnonzero(v > 0.5 * limits.tol)
+    outside = np.setdiff1d(violators, work, assume_unique=True)
+    new = _largest(v, outside, max(len(work), limits.start))
+    most = limits.most_rows
+    if len(work) + len(new) > most:
+        # no room for all: rows without variables and violation leave first
+        new = new[: max(most // 2, most - len(work))]
+        useful = A.any(axis=1) + v
+        work = _largest(useful, work, most - len(new))
+    return np.union1d(work, new)
 
 
 def _largest(value: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
@@ -150,11 +170,10 @@ def solve_interior(K: np.ndarray, task: Task, tol: float = 1e-3) -> DirectDual:
     """
     K = np.asarray(K, float)
     rows = np.flatnonzero(task.C > 0)
-    diagonal = np.diagonal(K)[rows]
-    size = np.abs(diagonal)
-    least = len(rows) * EPS * float(size.max())
-    Z = cholesky(diagonal, lambda some: K[np.ix_(rows, rows[some])], least)
-    natural = task.loss.margin / (size.mean() or 1.0)
+    Z = _factor(K, rows)
+    # the scale of c where classes are separable
+    size = np.abs(np.diagonal(K)[rows]).mean()
+    natural = task.loss.margin / (size or 1.0)
     largest = float(np.abs(K).max())
     # interior points want a solution of order one, and its order is not known before
     found = []
@@ -171,6 +190,18 @@ def solve_interior(K: np.ndarray, task: Task, tol: float = 1e-3) -> DirectDual:
                 return dual
             found.append(dual)
     return min(found, key=lambda dual: dual.gap)
+
+
+def _factor(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Z (rows, rank) with Z Z' = K of some rows, up to the rounding of K."""
+    diagonal = np.diagonal(K)[rows]
+    least = len(rows) * EPS * float(np.abs(diagonal).max())
+
+    def columns(some: np.ndarray) -> np.ndarray:
+        """Kernel columns of some of the rows."""
+        return K[np.ix_(rows, rows[some])]
+
+    return cholesky(diagonal, columns, least)
 
 
 def _scales(natural: float, most: float) -> list[float]:

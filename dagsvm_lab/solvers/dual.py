@@ -128,6 +128,11 @@ def starts(length: np.ndarray) -> np.ndarray:
     return np.cumsum(length) - length
 
 
+def span(first: np.ndarray, length: np.ndarray, k: int) -> slice:
+    """Where the k-th of some pieces is."""
+    return slice(first[k], first[k] + length[k])
+
+
 def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
     """first[0], first[0] + 1, ... (length[0] of them), first[1], ... end to end."""
     shift = first - starts(length)
@@ -226,7 +231,7 @@ def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
 
     Arrays are (rows,), or (duals, rows); `bias` and `noise` a number, or one a dual.
     The bias is the mean of v over free rows, else the midpoint of what the bounded ones
-    allow. A slack of at most `noise` is none. A row with p = u = 0 has no say.
+    allow. A row with p = u = 0 has no say.
     """
     v = s * p - f
     below = alpha < u
@@ -240,14 +245,8 @@ def measure(f, s, p, u, alpha, bias=None, noise=0.0) -> Certificate:
     noise = np.asarray(noise, float)
     quadratic = 0.5 * (s * alpha * f).sum(-1)
     dual = quadratic - (p * alpha).sum(-1)
-    # primal + dual, term by term so that nothing cancels: (u - a) xi + a max(0, -slack)
     slack = s * (v - bias[..., None])
-    none = np.minimum(noise[..., None], 1e-6 * np.abs(p))
-    slack[np.abs(slack) <= none] = 0.0
-    # u may be infinite, and 0 times it is no number
-    short = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros_like(slack))
-    beyond = alpha * np.minimum(slack, 0.0)
-    gap = short.sum(-1) - beyond.sum(-1)
+    gap = _gap(slack, p, u, alpha, noise)
     numbers = [np.asarray(x) for x in (dual, gap - dual, gap, violation, bias)]
     return Certificate(*(x if x.ndim else float(x) for x in numbers))
 
@@ -261,6 +260,21 @@ def _extremes(v, s, below: np.ndarray, above: np.ndarray) -> tuple:
     may_fall = np.where(s > 0, above, below)
     top = np.where(may_rise, v, -np.inf).max(-1, initial=-np.inf)
     return top, np.where(may_fall, v, np.inf).min(-1, initial=np.inf)
+
+
+def _gap(slack: np.ndarray, p, u, alpha, noise: np.ndarray) -> np.ndarray:
+    """primal + dual, term by term so that nothing cancels.
+
+    slack = p - s (f + bias) is xi where a row falls short of its margin, and below 0
+    beyond it. The terms are (u - a) xi + a max(0, -slack). A slack of at most `noise`
+    is none.
+    """
+    none = np.minimum(noise[..., None], 1e-6 * np.abs(p))
+    slack = np.where(np.abs(slack) <= none, 0.0, slack)
+    # u may be infinite, and 0 times it is no number
+    short = np.multiply(u - alpha, slack, where=slack > 0, out=np.zeros_like(slack))
+    beyond = alpha * np.minimum(slack, 0.0)
+    return short.sum(-1) - beyond.sum(-1)
 
 
 def _bias(v: np.ndarray, free: np.ndarray, ends: np.ndarray) -> np.ndarray:

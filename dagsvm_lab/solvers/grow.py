@@ -13,7 +13,8 @@ semidefinite.
 
 Steps are those of steps.py, on the stacked values of few active rows. Active rows that
 take long are solved by Newton's method (newton.py), a dual that takes too long
-altogether by hard.py. search.py holds what is known of the duals between steps.
+altogether by hard.py. search.py holds what is known of the duals between steps, and
+active.py chooses the active rows by it.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -32,13 +33,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from .active import aim_anew, choose_next
 from .columns import arrays
-from .dual import ranges, starts
+from .dual import ranges, span, starts
 from .hard import solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
 from .search import ANY_RANK, Search
-from .steps import smo_one, smo_stack
+from .steps import Point, smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
 
@@ -55,7 +57,8 @@ def run(search: Search, values: KernelValues, tol: float) -> None:
     # the least gain on the objective that counts, over its size
     least = 1e-12 if exact else 1e-6
     every = np.arange(len(search.steps))
-    live = every[~search.solved(every, tol) & (search.steps < search.limit)]
+    has_steps = search.steps < search.limit
+    live = every[has_steps & ~search.solved(every, tol)]
     while len(live):
         step(search, values, live)
         search.judge(live, values.products(search, live))
@@ -64,7 +67,7 @@ def run(search: Search, values: KernelValues, tol: float) -> None:
             for k in live[search.gives_up(live, tol)]:
                 finish_hard(search, values, k)
         live = live[~search.ended(live, tol)]
-        search.choose_active(live, tol)
+        choose_next(search, live, tol)
 
 
 def judge_in_double(search: Search, values: KernelValues) -> None:
@@ -81,7 +84,7 @@ def judge_in_double(search: Search, values: KernelValues) -> None:
         f[rows] = values.rows[k].within(ids, search.beta[rows], values.each)
     judged, _ = search.rows_of(some)
     search.judge(some, f[judged])
-    search.aim_anew(some)
+    aim_anew(search, some)
 
 
 def finish_hard(search: Search, values: KernelValues, k: int) -> None:
@@ -124,15 +127,15 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
 def step(search: Search, values: KernelValues, some: np.ndarray) -> None:
     """Step the active rows of some duals until they violate by no more than `aim`."""
     rows, count = search.active_rows(some)
-    first = starts(count)
+    first = starts(count)  # k counts within `some` from here on
     room = search.settings.cache_size * 2**18  # a quarter of the MB, in bytes
     alone = np.zeros(len(some), bool)
     if values.shared:  # many active rows step alone, where their kernel rows are kept
         for k in np.flatnonzero(count > search.settings.alone):
-            own = rows[first[k] : first[k] + count[k]]
+            own = rows[span(first, count, k)]
             alone[k] = values.columns[some[k]].learn(values.ids[own])
     for k in np.flatnonzero(alone):
-        own = rows[first[k] : first[k] + count[k]]
+        own = rows[span(first, count, k)]
         step_alone(search, values, some[k], own, room / alone.sum())
     together = np.flatnonzero(~alone)
     for group in groups(together, count, room / values.dtype.itemsize):
@@ -191,26 +194,18 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
 
     Those that take long go on by Newton's method; where that fails, by more steps.
     """
-    # where each active row stands in the stack: (its dual, its place there)
-    dual = np.repeat(np.arange(len(group)), count)
-    at = dual, ranges(np.zeros_like(count), count)
-    width = -(-count.max() // 16) * 16  # filled up to a multiple of 16
-    shape = len(group), width
+    at, shape = stacked(count)
     table = own_matrices(values.half_distances(group, rows, at, shape))
     point = search.point(rows, at, shape, values.dtype)
     left = search.allowed[group] - search.steps[group]
-    # the more Newton's linear system would cost, the more steps are worth a try
-    inside = (point.beta > point.lo) & (point.beta < point.hi)
-    free = inside.sum(1)
-    patience = SLOW + np.maximum(count, free**3 // SYSTEM)
-    most = np.minimum(left, patience)
+    most = np.minimum(left, patience(point, count))
     taken = smo_stack(table, point, search.aim[group], most)
     search.store(rows, point, at)
     search.steps[group] += taken
     first = starts(count)
     for k in np.flatnonzero((taken >= most) & (taken < left)):
         t = group[k]
-        own = rows[first[k] : first[k] + count[k]]
+        own = rows[span(first, count, k)]
         if not step_newton(search, t, own):
             one = point.of(k)
             rest = left[k] - taken[k]
@@ -218,22 +213,34 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
             search.store(own, one, slice(count[k]))
 
 
+def stacked(count: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], tuple[int, int]]:
+    """Where rows stand in a stack of duals with `count` each, and the stack's shape.
+
+    That is, each row's dual, and its place there. The width is a multiple of 16.
+    """
+    dual = np.repeat(np.arange(len(count)), count)
+    place = ranges(np.zeros_like(count), count)
+    width = -(-count.max() // 16) * 16
+    return (dual, place), (len(count), width)
+
+
+def patience(point: Point, count: np.ndarray) -> np.ndarray:
+    """Steps to try before Newton's method, for each dual of a stack.
+
+    They are the more, the more its linear system would cost.
+    """
+    inside = (point.beta > point.lo) & (point.beta < point.hi)
+    free = inside.sum(1)
+    return SLOW + np.maximum(count, free**3 // SYSTEM)
+
+
 def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
     """Solve the active `rows` of dual k by Newton's method; whether it could."""
-    duals = search.duals
-    n = len(rows)
-    support = search.first[k] + np.flatnonzero(search.beta[search.of(k)])
-    held = support[~search.active[support]]
-    kernel = search.kernels[k if len(search.kernels) > 1 else 0]
-    both = np.concatenate([rows, held])
-    K = kernel.square(search.X, duals.rows[both])
-    # support vectors that are not active stay as they are: their share goes into goal
-    of_held = K[:n, n:] @ search.beta[held]
-    goal = search.goal[rows] - of_held
+    K, goal = active_system(search, k, rows)
     # (1, rows): a stack of one, as all that goes in
-    table = own_matrices(np.ascontiguousarray(K[None, :n, :n]))
-    s = duals.s[None, rows]
-    u = duals.u[None, rows]
+    table = own_matrices(K[None])
+    s = search.duals.s[None, rows]
+    u = search.duals.u[None, rows]
     beta = search.beta[None, rows]
     found, v, settled, rounds = solve_newton(
         table, s, u, goal[None], beta, np.zeros(1, int), beta.sum()
@@ -243,3 +250,21 @@ def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
         search.beta[rows] = found[0]
         search.v[rows] = v[0]
     return bool(settled[0])
+
+
+def active_system(
+    search: Search, k: int, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(K, goal) of the active `rows` of dual k, its other rows held.
+
+    Support vectors that are not active stay as they are: their share goes into goal.
+    """
+    support = search.first[k] + np.flatnonzero(search.beta[search.of(k)])
+    held = support[~search.active[support]]
+    both = np.concatenate([rows, held])
+    kernel = search.kernels[k if len(search.kernels) > 1 else 0]
+    K = kernel.square(search.X, search.duals.rows[both])
+    n = len(rows)
+    own = np.ascontiguousarray(K[:n, :n])
+    of_held = K[:n, n:] @ search.beta[held]
+    return own, search.goal[rows] - of_held

@@ -42,8 +42,9 @@ class Lines:
         self.Q = np.zeros((self.Z.shape[1], 0))
         self.R = np.zeros((0, 0))
         if len(rows) > 1:
-            lines = self.Z[rows[1:]] - self.Z[rows[0]]
-            self.Q, self.R = linalg.qr(lines.T, mode="economic")
+            others = self.Z[rows[1:]]
+            differences = others - self.Z[rows[0]]
+            self.Q, self.R = linalg.qr(differences.T, mode="economic")
 
     def append(self, row: int) -> None:
         """Add a row whose line is independent of the others."""
@@ -75,13 +76,17 @@ class Lines:
         held = beta.copy()
         held[self.rows] = 0.0
         rest = total - held.sum()
-        w = self.Z.T @ held + rest * self.Z[first]  # w, if the first had all the rest
+        # w, if the first had all the rest
+        of_held = self.Z.T @ held
+        w = of_held + rest * self.Z[first]
         # the free rows say R'Q'w = g_i - g_first: Q'w is `goal`; what of w is across
         # their lines stays
         along = self.Q.T @ w
         goal = triangular(self.R, g[others] - g[first], "T")
         found = triangular(self.R, goal - along)
-        across = w - self.Q @ along if len(others) < len(w) else 0.0
+        across = 0.0
+        if len(others) < len(w):
+            across = w - self.Q @ along
         w = self.Q @ goal + across
         bias = float(g[first] - self.Z[first] @ w)
         return np.append(rest - found.sum(), found), w, bias
@@ -90,8 +95,10 @@ class Lines:
         """The weights with which the lines make up that of another row, if they do."""
         line = self.Z[row] - self.Z[self.rows[0]]
         along = self.Q.T @ line
-        left = float(np.linalg.norm(line - self.Q @ along))
-        if left > max(DEPENDENT * float(np.linalg.norm(line)), self.least):
+        across = line - self.Q @ along
+        left = float(np.linalg.norm(across))
+        size = float(np.linalg.norm(line))
+        if left > max(DEPENDENT * size, self.least):
             return None
         found = triangular(self.R, along)
         return np.append(1.0 - found.sum(), found)
@@ -107,4 +114,5 @@ def triangular(R: np.ndarray, b: np.ndarray, trans: str = "N") -> np.ndarray:
 
 def size_of(Z: np.ndarray) -> float:
     """The root of the mean of |z_i|^2."""
-    return float(np.sqrt((Z**2).sum() / len(Z))) or 1.0
+    mean = (Z**2).sum() / len(Z)
+    return float(np.sqrt(mean)) or 1.0  # Z may be all zero

@@ -25,7 +25,7 @@ and lengths; or, where all duals share kernel rows, threads compute these.
 | | | Pendigits: 1.17, 1.02 |
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -35,6 +35,7 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from ..kernels import Kernel
 from ..rows import Rows, prepared
 from ..threads import one_thread
+from .active import choose_first
 from .dual import Dual, Duals, build, check_tol, matrix, problem, ranges, warn
 from .grow import judge_in_double, run
 from .search import Search, Settings
@@ -139,6 +140,27 @@ def solve_long(
     parts, shared = chunks(length, which, X.shape, kernels is not None)
     if not parts:
         return
+    tasks = chunk_tasks(X, kernel, kernels, duals, parts, shared)
+    jobs = min(effective_n_jobs(settings.n_jobs), cpu_count())
+    with one_thread(), ThreadPoolExecutor(jobs) as pool:
+        each = pool.map if jobs > 1 else map
+        solved = solve_chunks(tasks, settings, each)
+        for part, found in zip(parts, solved, strict=True):
+            variables = ranges(duals.ends[part], length[part])
+            duals.alpha[variables] = found.alpha
+            duals.store_stats(part, found, found.n_iter, found.converged)
+            settings.progress(len(part))
+
+
+def chunk_tasks(
+    X,
+    kernel: Kernel,
+    kernels: Sequence[Kernel] | None,
+    duals: Duals,
+    parts: list[np.ndarray],
+    shared: bool,
+) -> list[Chunk]:
+    """The chunks of these machines, all on the same prepared rows if on one kernel."""
     rows = None
     if kernels is None:
         rows = [prepared(X, kernel, dtype) for dtype in precisions(X, [kernel])]
@@ -146,23 +168,24 @@ def solve_long(
     for part in parts:
         own = [kernel] if kernels is None else [kernels[t] for t in part]
         tasks.append(Chunk(X, own, rows, subset(duals, part), shared))
-    jobs = min(effective_n_jobs(settings.n_jobs), cpu_count())
-    with one_thread(), ThreadPoolExecutor(jobs) as pool:
-        if len(parts) == 1:
-            each = pool.map if jobs > 1 else map
-            solved = (solve_chunk(task, settings, each) for task in tasks)
-        else:
-            in_all = int(length[which].sum())
-            prefer = "processes" if in_all > PROCESS_ROWS else "threads"
-            told = replace(settings, progress=int)
-            solved = Parallel(settings.n_jobs, prefer=prefer, return_as="generator")(
-                delayed(solve_chunk)(task, told) for task in tasks
-            )
-        for part, found in zip(parts, solved, strict=True):
-            variables = ranges(duals.ends[part], length[part])
-            duals.alpha[variables] = found.alpha
-            duals.store_stats(part, found, found.n_iter, found.converged)
-            settings.progress(len(part))
+    return tasks
+
+
+def solve_chunks(
+    tasks: list[Chunk], settings: Settings, each: Callable
+) -> Iterable[Duals]:
+    """The solved duals of every chunk in turn, each chunk a job.
+
+    A chunk that is alone computes its kernel rows by the map `each` instead.
+    """
+    if len(tasks) == 1:
+        return (solve_chunk(task, settings, each) for task in tasks)
+    in_all = sum(len(task.duals.rows) for task in tasks)
+    prefer = "processes" if in_all > PROCESS_ROWS else "threads"
+    # jobs tell nobody how far they are: `solve_long` does, who has their results
+    silent = replace(settings, progress=int)
+    run_all = Parallel(settings.n_jobs, prefer=prefer, return_as="generator")
+    return run_all(delayed(solve_chunk)(task, silent) for task in tasks)
 
 
 def chunks(length, which, shape, own_kernels: bool) -> tuple[list[np.ndarray], bool]:
@@ -211,6 +234,7 @@ def solve_chunk(chunk: Chunk, settings: Settings, each: Callable = map) -> Duals
     """
     with one_thread():
         search = Search(chunk.duals, chunk.kernels, chunk.X, settings)
+        choose_first(search)
         if chunk.rows is None:
             dtypes = precisions(chunk.X, chunk.kernels)
         else:

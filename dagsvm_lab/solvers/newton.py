@@ -108,8 +108,10 @@ class _Stack:
         b, bias, v = self._solve(at)
         pull = self.s[at] * (v - bias[:, None])
         free, full = self._new_sides(at, b, pull)
-        same_sides = (free == self.free[at]) & (full == self.full[at])
-        same = same_sides.all(1)
+        # (machines, rows), and then (machines,)
+        still_free = free == self.free[at]
+        still_full = full == self.full[at]
+        same = (still_free & still_full).all(1)
         good = same & self._is_solution(at, b, v, pull)
         self._settle(at[good], b[good], v[good])
         self.rounds[at] += 1
@@ -156,8 +158,8 @@ class _Stack:
         left = np.where(self.free[at], pull, 0.0)
         rest = np.abs(left).max(1)
         size = 1e-300 + np.abs(b).sum(1)
-        amiss = np.abs(b.sum(1) - self.total[at]) / size
-        rest += amiss * np.abs(goal).max(1)
+        amiss = np.abs(b.sum(1) - self.total[at])
+        rest += amiss / size * np.abs(goal).max(1)
         before = self.objective[at]
         highest = before + 1e-9 * np.abs(before)
         lower = _objective(b, v, goal) <= highest
@@ -168,27 +170,33 @@ class _Stack:
         table = self.table
         live = self.live[at]
         free = self.free[at]
-        full = self.full[at]
-        s = self.s[at]
-        u = self.u[at]
         goal = self.goal[at]
-        b = np.where(full, s * u, 0.0)
-        change = b - self.held[at]
-        if change.any():
-            self.held[at] = b
-            self.of_held[at] += table.times(change, live)
-        right = goal - self.of_held[at]
+        # the full rows are at their bounds, the others at zero till they are solved for
+        b = np.where(self.full[at], self.s[at] * self.u[at], 0.0)
+        right = goal - self._held_share(at, b)
         bias = _solve_free(table, live, free, right, b, self.total[at])
         if table.units > 1:  # kernel rows are gathered: of the free rows alone
             v = right - table.times(np.where(free, b, 0.0), live)
         else:
             v = goal - table.times(b, live)
         none = ~free.any(1)
-        if none.any():  # without a free row, the bias is what the bounds allow
-            at_bounds = (goal - v, s, s * goal, u, s * b)
-            found = measure(*(part[none] for part in at_bounds))
-            bias[none] = found.bias
+        if none.any():
+            bias[none] = self._bias_of_bounds(at[none], b[none], v[none])
         return b, bias, v
+
+    def _held_share(self, at: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """K times b of the full rows, `held`, of the machines `at`."""
+        change = held - self.held[at]
+        if change.any():
+            self.held[at] = held
+            self.of_held[at] += self.table.times(change, self.live[at])
+        return self.of_held[at]
+
+    def _bias_of_bounds(self, at, b, v) -> np.ndarray:
+        """What the bounds allow the bias of machines `at`, which have no free row."""
+        s = self.s[at]
+        goal = self.goal[at]
+        return measure(goal - v, s, s * goal, self.u[at], s * b).bias
 
 
 def _objective(b: np.ndarray, v: np.ndarray, goal: np.ndarray) -> np.ndarray:
@@ -210,9 +218,11 @@ def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray
     first = 0
     while first < len(free):
         width = max(int(count[order[first]]), 1)
-        part = order[first : first + SYSTEM_CELLS // width**2 + 1]
+        some = 1 + SYSTEM_CELLS // width**2
+        part = order[first : first + some]
         # (machines of the part, width): the free rows first, then what fills up
-        rows = np.argsort(~free[part], axis=1, kind="stable")[:, :width]
+        free_first = np.argsort(~free[part], axis=1, kind="stable")
+        rows = free_first[:, :width]
         real = np.arange(width) < count[part, None]
         rest = total[part] - beta[part].sum(1)
         filled = np.where(real, rows, rows[:, :1])
@@ -238,7 +248,8 @@ def _bordered(K: np.ndarray, real, right, rest) -> np.ndarray:
     inner[:] = K
     every = range(width)
     if not real.all():  # rows of the identity where a row is not real
-        inner *= real[:, :, None] & real[:, None, :]
+        both_real = real[:, :, None] & real[:, None, :]
+        inner *= both_real
         M[:, every, every] += ~real
     M[:, :width, width] = real
     M[:, width, :width] = real
@@ -253,7 +264,8 @@ def _bordered(K: np.ndarray, real, right, rest) -> np.ndarray:
 def _solved(M: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solutions of the stacked systems; nan where one is singular."""
     try:
-        return np.linalg.solve(M, b)[:, :, 0]
+        found = np.linalg.solve(M, b)  # (machines, width + 1, 1)
+        return found[:, :, 0]
     except np.linalg.LinAlgError:
         if len(M) == 1:
             return np.full(b.shape[:2], np.nan)

@@ -17,6 +17,15 @@ from .dual import Dual, box, build, check_tol, matrix, problem, warn
 from .hard import solve_hard
 from .vertex import balanced
 
+# of cvxopt, which is to go as far as float64 lets it
+OPTIONS = {
+    "show_progress": False,
+    "maxiters": 100,
+    "abstol": 1e-12,
+    "reltol": 1e-12,
+    "feastol": 1e-12,
+}
+
 
 def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual:
     """Solve the dual exactly, by interior points.
@@ -68,6 +77,12 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
     dual = build(K, s, p, u, s * beta, steps, tol * size)
     if dual.converged and convex:
         return dual
+    _warn_unsolved(dual, convex)
+    return replace(dual, converged=False)
+
+
+def _warn_unsolved(dual: Dual, convex: bool) -> None:
+    """Issue a ConvergenceWarning that says what is missing, and perhaps why."""
     why = "badly conditioned, or not separable"
     if not convex:
         why = "the kernel is not positive semidefinite"
@@ -75,7 +90,6 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
         f"solve_qp: KKT violation {dual.kkt_violation:.2e}, duality gap "
         f"{dual.gap:.2e} at objective {dual.objective:.6g} ({why})"
     )
-    return replace(dual, converged=False)
 
 
 def centred(K) -> np.ndarray:
@@ -96,10 +110,7 @@ def positive_part(K: np.ndarray, single: bool) -> tuple[bool, np.ndarray]:
 
 
 def _interior_points(gram, s, p, u) -> tuple[np.ndarray, int]:
-    """(beta, steps) by cvxopt, in x = alpha / scale: x and the objective are near 1.
-
-    scale is that of a separable problem, or the largest bound where that is less.
-    """
+    """(beta, steps) by cvxopt, in x = alpha / scale: x and the objective are near 1."""
     try:
         from cvxopt import matrix as dense
         from cvxopt import solvers, sparse, spdiag
@@ -109,10 +120,7 @@ def _interior_points(gram, s, p, u) -> tuple[np.ndarray, int]:
         ) from None
 
     n = len(s)
-    mean = float(gram.diagonal().mean())
-    separable = 1.0 / mean if mean > 0 else np.inf
-    scale = min(float(u.max()), separable)
-    scale = scale if np.isfinite(scale) else 1.0
+    scale = _scale(gram, u)
     P = dense(scale * gram * np.outer(s, s))
     # G x <= h: -x <= 0, and x scale / u <= 1 where there is a bound
     capped = np.flatnonzero(np.isfinite(u))
@@ -123,12 +131,18 @@ def _interior_points(gram, s, p, u) -> tuple[np.ndarray, int]:
     # A x = b: s'x = 0
     A = dense(s[None])
     b = dense(0.0)
-    options = {"show_progress": False, "maxiters": 100}
-    options |= {"abstol": 1e-12, "reltol": 1e-12, "feastol": 1e-12}
     try:
-        out = solvers.qp(P, dense(-p), G, h, A, b, options=options)
+        out = solvers.qp(P, dense(-p), G, h, A, b, options=OPTIONS)
     except (ValueError, ArithmeticError):  # it has no solution, or none in float64
         return np.zeros(n), 0
     lo, hi = box(s, u)
     beta = scale * s * np.array(out["x"]).ravel()
     return balanced(beta, lo, hi, 0.0), out["iterations"]
+
+
+def _scale(gram: np.ndarray, u: np.ndarray) -> float:
+    """That of alpha in a separable problem, or the largest bound where that is less."""
+    mean = float(gram.diagonal().mean())
+    separable = 1.0 / mean if mean > 0 else np.inf
+    scale = min(float(u.max()), separable)
+    return scale if np.isfinite(scale) else 1.0

@@ -1,4 +1,4 @@
-"""What is known of long duals between steps, and which rows are active next.
+"""What is known of long duals between steps; active.py chooses their rows by it.
 
 All arrays hold the rows of a chunk's duals end to end, so that one call judges all of
 them. Where their kernel values come from stands in values.py.
@@ -7,11 +7,6 @@ them. Where their kernel values come from stands in values.py.
 |---|---|---|
 | ALONE = 1400 | active rows | a dual that shares kernel rows steps alone on more. |
 | | | One-versus-rest on 4,000 rows of USPS: 700 1.04, 2800 .95 |
-| START = 48 | rows of each side to start with | Letter, Pendigits, and Segment |
-| | | one-versus-rest: 24 1.03, 1.00, 1.22; 96 1.15, 1.09, .91 |
-| START_SHARE = 60 | or one row of so many, if more | Letter: 30 1.07, 120 1.03 |
-| FALL = .1 | aim over the violation judged last | the same three: |
-| | | .3 1.20, 1.05, .98; .03 .98, 1.06, 1.79 |
 | JUDGEMENTS = 4 | without gain, after which a dual ends | Segment, C = 1000: 2 .93, |
 | | | 8 1.11; Letter: 1.04, 1.03; Pendigits: 1.01, 1.02 |
 | ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is an eighth |
@@ -25,14 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..kernels import Kernel
-from .dual import EPS, Duals, box, is_solved, measure, ranges, snap, starts
+from .dual import EPS, Duals, box, is_solved, measure, ranges, snap, span, starts
 from .hard import hard_after
 from .lowrank import KeptFactor
 from .steps import Point, merge_gradient, split_gradient
 
-START = 48
-START_SHARE = 60
-FALL = 0.1
 ALONE = 1400
 JUDGEMENTS = 4
 ANY_RANK = 400
@@ -95,7 +87,7 @@ class Search:
         self.lo, self.hi = box(duals.s, duals.u)
         self.beta = np.zeros(len(self.owner))
         self.v = self.goal.copy()
-        self.active = self.spread(self.hi > 0) | self.spread(self.lo < 0)
+        self.active = np.zeros(len(self.owner), bool)
         self.top, self.bottom, self.violation, self.objective = np.zeros((4, n))
         self.noise, self.largest = np.zeros((2, n))
         self.judge(np.arange(n), 0.0)  # K beta, as all starts from zero
@@ -108,18 +100,6 @@ class Search:
         self.best = np.full(n, np.inf)
         self.stalled = np.zeros(n, int)
         self.factor: KeptFactor | None = None
-
-    def spread(self, side: np.ndarray) -> np.ndarray:
-        """Rows spread evenly over those of one side of each dual, to start with."""
-        rows = np.flatnonzero(side)
-        count = np.bincount(self.owner[rows], minlength=len(self.first))
-        chosen = np.zeros(len(side), bool)
-        for end, n in zip(np.cumsum(count), count, strict=True):
-            own = rows[end - n : end]
-            wanted = max(START, n // START_SHARE)
-            some = np.linspace(0, n - 1, min(wanted, n)).astype(int)
-            chosen[own[some]] = True
-        return chosen
 
     def rows_of(self, some: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray]:
         """The rows of some of the duals, and where each of these begins among them."""
@@ -170,7 +150,8 @@ class Search:
         objective = self.objective[some]
         best = self.best[some]
         gains = objective < best - least * np.abs(objective)
-        self.stalled[some] = np.where(gains, 0, self.stalled[some] + 1)
+        longer = self.stalled[some] + 1
+        self.stalled[some] = np.where(gains, 0, longer)
         self.best[some] = np.minimum(best, objective)
 
     def allow(self, exact: bool) -> None:
@@ -193,26 +174,12 @@ class Search:
     def gives_up(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals steps do not solve, as long as there are other means."""
         other_means = self.allowed[some] < self.limit[some]
-        return self.slow(some) & other_means & ~self.solved(some, tol)
+        slow = self.slow(some) & other_means
+        return slow & ~self.solved(some, tol)
 
     def ended(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals are solved, or too slow to go on."""
         return self.solved(some, tol) | self.slow(some)
-
-    def choose_active(self, some: np.ndarray, tol: float) -> None:
-        """Set what the next steps of some duals aim at, and which rows they move."""
-        if not len(some):
-            return
-        tight = 0.9 * tol
-        aim = self.aim[some]
-        violation = self.violation[some]
-        lower = np.maximum(np.minimum(aim, FALL * violation), tight)
-        # hardly anything is violated outside: all the way before the next judgement
-        self.aim[some] = np.where(violation < 2.0 * aim, tight, lower)
-        rests = self.resting(some, tol)
-        new = self.worst_violators(some)
-        self.active[rests] = False
-        self.active[new] = True
 
     def active_rows(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The active rows of some of the duals, and how many each has."""
@@ -221,63 +188,19 @@ class Search:
         count = np.bincount(self.owner[rows], minlength=len(self.first))
         return rows, count[some]
 
-    def resting(self, some: np.ndarray, tol: float) -> np.ndarray:
-        """Active rows at a bound that pull outwards harder than violators inwards."""
-        rows, count = self.active_rows(some)
-        top, bottom = self.extremes(rows, starts(count))
-        # infinite where all are on one side: their partners are to come, and none rests
-        margin = 0.25 * np.maximum(np.abs(top - bottom), tol)
-        high = np.maximum(top, bottom) + margin
-        low = np.minimum(top, bottom) - margin
-        v = self.v[rows]
-        pulls_up = ~self.may_rise(rows) & (v > np.repeat(high, count))
-        pulls_down = ~self.may_fall(rows) & (v < np.repeat(low, count))
-        return rows[pulls_up | pulls_down]
-
-    def worst_violators(self, some: np.ndarray) -> np.ndarray:
-        """Rows not active that violate by more than `aim`; the worst, if many."""
-        rows, first = self.rows_of(some)
-        length = self.length[some]
-        v = self.v[rows]
-        above = v - np.repeat(self.bottom[some], length)
-        below = np.repeat(self.top[some], length) - v
-        above = np.where(self.may_rise(rows), above, 0)
-        below = np.where(self.may_fall(rows), below, 0)
-        excess = np.maximum(above, below)
-        aim = np.repeat(self.aim[some], length)
-        is_active = self.active[rows]
-        new = (excess > aim) & ~is_active
-        # at most as many as are active; half as many where those are much of the dual
-        active = np.add.reduceat(is_active, first, dtype=int)
-        as_many = np.where(16 * active < length, active, active // 2)
-        most = np.maximum(2 * START, as_many)
-        count = np.add.reduceat(new, first, dtype=int)
-        for k in np.flatnonzero(count > most):
-            own = slice(first[k], first[k] + length[k])
-            outside = np.where(new[own], -excess[own], 0.0)
-            worst = np.argpartition(outside, most[k])[: most[k]]
-            new[own] = False
-            new[first[k] + worst] = True
-        return numbers(rows, new)
-
     def near(self) -> np.ndarray:
         """Which rows float64 may judge otherwise than float32 did.
 
         It finds no violation at those without beta that are far on their right side.
         """
-        middle = np.repeat(0.5 * (self.top + self.bottom), self.length)
+        # (duals,): the middle of the ends stands for the bias
+        middle = 0.5 * (self.top + self.bottom)
         weight = np.add.reduceat(np.abs(self.beta), self.first)
         margin = np.maximum(0.01, 1e-6 * weight)
-        slack = self.duals.s * (self.v - middle)
-        return (self.beta != 0) | (slack > -np.repeat(margin, self.length))
-
-    def aim_anew(self, some: np.ndarray) -> None:
-        """Aim at what float64 has left of the violations; gains count from here."""
-        tight = 0.9 * self.settings.tol
-        left = np.minimum(self.aim[some], FALL * self.violation[some])
-        self.aim[some] = np.maximum(tight, left)
-        self.best[some] = np.inf
-        self.stalled[some] = 0
+        # (rows,): above zero on the wrong side
+        slack = self.duals.s * (self.v - np.repeat(middle, self.length))
+        is_close = slack > -np.repeat(margin, self.length)
+        return is_close | (self.beta != 0)
 
     def point(self, rows: np.ndarray, at, shape: tuple[int, ...], dtype) -> Point:
         """Where some rows stand, for steps: they go to `at` in arrays of that shape.
@@ -298,7 +221,7 @@ class Search:
 
     def of(self, k: int) -> slice:
         """The rows of dual k."""
-        return slice(self.first[k], self.first[k] + self.length[k])
+        return span(self.first, self.length, k)
 
     def result(self) -> Duals:
         """The duals with what was found: alpha, certificates from v, steps."""

@@ -105,7 +105,8 @@ class KernelTable:
         self.slot = blocks.slot
         self.fetch = blocks.fetch
         self.across = across
-        within = across[:, :, None] * size + np.arange(size)  # (machines, units, size)
+        # (machines, units, size), and then (machines, rows)
+        within = across[:, :, None] * size + np.arange(size)
         self.place = within.reshape(n, -1)
         self.at = block[:, None] * self.length + self.place
         self.row = self.at * self.units
@@ -159,6 +160,7 @@ class KernelTable:
         wanted[rows] = True
         new = np.flatnonzero(wanted & ~known)
         if len(new):
+            # rows of K are given out in the order in which they are asked for
             first = np.count_nonzero(known)
             last = first + len(new)
             self.slot[new] = np.arange(first, last)
@@ -191,14 +193,17 @@ class KernelTable:
     def _gathered_times(self, beta, live, most: int) -> np.ndarray:
         """K beta of some machines, from at most `most` rows of each, gathered."""
         # (machines, most): the support vectors, then, not real, the first of them again
-        at = np.argsort(beta == 0.0, axis=1, kind="stable")[:, :most]
+        support_first = np.argsort(beta == 0.0, axis=1, kind="stable")
+        at = support_first[:, :most]
         count = np.count_nonzero(beta, axis=1)
         real = np.arange(most) < count[:, None]
         at = np.where(real, at, at[:, :1])
         # (machines, most, units), and then (machines, most, rows)
         first_unit = self._slots(live[:, None], at) * self.units
-        units = first_unit[:, :, None] + self.across[live][:, None]
-        values = self.K.take(units, 0, mode="clip").reshape(len(live), most, -1)
+        across = self.across[live]
+        units = first_unit[:, :, None] + across[:, None]
+        values = self.K.take(units, 0, mode="clip")
+        values = values.reshape(len(live), most, -1)
         weights = np.take_along_axis(beta, at, 1) * real
         f = weights[:, None] @ values
         return f[:, 0]
@@ -251,8 +256,9 @@ class SharedLayout:
         units = -(-n // self.size)
         room = units * self.size
         gaps = starts(room) - starts(n)  # empty places before each class
+        number = np.arange(len(used))
         self.place = np.full(len(codes), -1)
-        self.place[used] = np.arange(len(used)) + np.repeat(gaps, n)
+        self.place[used] = number + np.repeat(gaps, n)
         self.rows = np.full(room.sum(), used[0])
         self.rows[self.place[used]] = used
         self.cells = len(self.rows) ** 2
@@ -277,8 +283,9 @@ class SharedLayout:
 
         for rows, out in zip(single, H, strict=True):
             rows.fill(self.rows, self.rows, out, symmetric=True)
-        # H = 1 - K, in the place of K, and above zero
-        for part in np.array_split(H.reshape(-1, R), -(-B * R // 64)):
+        # H = 1 - K, in the place of K, and above zero; 64 rows stay in the cache
+        n_parts = -(-B * R // 64)
+        for part in np.array_split(H.reshape(-1, R), n_parts):
             np.subtract(1.0, part, out=part)
             np.abs(part, out=part)
             part += SLIGHT

@@ -60,11 +60,13 @@ def balanced(
     room = beta - lo if amiss > 0 else hi - beta
     inside = (beta > lo) & (beta < hi)
     # bounds may be huge: no row's room counts for more than the size of beta
-    room = np.where(inside, np.minimum(room, np.abs(beta).sum()), 0.0)
+    size = np.abs(beta).sum()
+    room = np.where(inside, np.minimum(room, size), 0.0)
     share = 0.0
     if room.any():
         share = min(1.0, abs(amiss) / room.sum())
-    return np.clip(beta - np.sign(amiss) * share * room, lo, hi)
+    taken = np.sign(amiss) * share * room
+    return np.clip(beta - taken, lo, hi)
 
 
 class ActiveSet:
@@ -132,7 +134,8 @@ class ActiveSet:
 
     def _first_free(self) -> None:
         """Free the row that gains most by rising: any one gives a bias."""
-        v = self.g - self.Z @ (self.Z.T @ self.beta)
+        w = self.Z.T @ self.beta
+        v = self.g - self.Z @ w
         of_rising = np.where(self.beta < self.hi, v, -np.inf)
         self.lines.append(int(np.argmax(of_rising)))
 
@@ -190,6 +193,7 @@ class ActiveSet:
 
         Of several, it is the one that moves most, or, against circles, the first row.
         """
+        # hi - beta of those that rise, beta - lo of those that fall
         room = np.where(step > 0, self.hi[rows], -self.lo[rows])
         room -= np.sign(step) * self.beta[rows]
         size = np.abs(step)
@@ -218,7 +222,25 @@ class ActiveSet:
         """
         if not len(rows):
             return rows
-        near = np.minimum(self.beta - self.lo, self.hi - self.beta)[rows]
+        basis, others, weights = self._basis(rows)
+        for j, row in enumerate(others.tolist()):
+            k = self._bring_to_bound(row, basis, weights[:, j])
+            if k < len(basis):  # the row takes the place of the k-th of the basis
+                basis[k] = row
+                # the lines to come are made up from the new basis
+                entering = weights[k] / weights[k, j]
+                weights -= np.outer(weights[:, j], entering)
+                weights[k] = entering
+        return basis
+
+    def _basis(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Part `rows` into a basis, whose lines are independent, and the others.
+
+        Also given are the weights with which the basis makes up the line of each other
+        row, (basis, others). Rows far from their bounds are the first in the basis.
+        """
+        beta = self.beta[rows]
+        near = np.minimum(beta - self.lo[rows], self.hi[rows] - beta)
         weight = np.maximum(np.sqrt(near / near.max()), 1e-4)
         z = self.Z[rows] / size_of(self.Z)
         A = np.column_stack([z, np.ones(len(rows))])  # (rows, rank + 1)
@@ -226,23 +248,15 @@ class ActiveSet:
         weighted = A * weight[:, None]
         R, order = linalg.qr(weighted.T, mode="r", pivoting=True)
         size = np.abs(np.diagonal(R))
-        rank = int(np.count_nonzero(size > 0.1 * DEPENDENT * size[0]))
+        independent = size > 0.1 * DEPENDENT * size[0]
+        rank = int(np.count_nonzero(independent))
         rows = rows[order]
         weight = weight[order]
-        basis = rows[:rank].copy()
-        # (rank, others): the weights with which the basis makes up each other line
+        # those of the weighted lines, then of the lines themselves
         weights = triangular(R[:rank, :rank], R[:rank, rank:])
         weights *= weight[:rank, None]
         weights /= weight[rank:]
-        for j, row in enumerate(rows[rank:].tolist()):
-            k = self._bring_to_bound(row, basis, weights[:, j])
-            if k < rank:  # the row takes the place of the k-th of the basis
-                basis[k] = row
-                # the lines to come are made up from the new basis
-                entering = weights[k] / weights[k, j]
-                weights -= np.outer(weights[:, j], entering)
-                weights[k] = entering
-        return basis
+        return rows[:rank].copy(), rows[rank:], weights
 
     def _bring_to_bound(self, row: int, basis: np.ndarray, weights: np.ndarray) -> int:
         """Move a row against the basis, uphill in g'b, until one of them is at a bound.

@@ -195,17 +195,21 @@ class Working:
         d, flat = system.solve(right, self.scale)
         change = np.zeros_like(self.A)
         change[i[~mine], m[~mine]] = -d[~mine]
+        self._go_along(change, system, flat)
+
+    def _go_along(self, change: np.ndarray, system: "_FreeSystem", flat: bool) -> None:
+        """Add `change` to A, or a share of it: the step is halved until the dual falls.
+
+        Along a flat one, which falls until bounds stop it, the step starts at the last
+        bound, and is an eighth from one try to the next.
+        """
         first, last = self._reach(change)
         t = last if flat else 1.0
         while t > 0:
             new = self.A + t * change
             self.task.clip(new)
             D = self.task.coefficients(new - self.A)
-            # what D adds to the dual
-            slope = np.sum(self.F * D) - margin * D[self.task.own].sum()
-            moved = D[i, m]
-            curvature = moved @ system.times(moved)
-            if slope + 0.5 * curvature < 0:
+            if self._added(D, system) < 0:
                 self.A = new
                 self._move(np.arange(len(new)), D)
                 return
@@ -213,6 +217,13 @@ class Working:
                 return  # rounding is all that is left
             # up to the first bound the dual is sure to fall
             t = max(t / (8 if flat else 2), first)
+
+    def _added(self, D: np.ndarray, system: "_FreeSystem") -> float:
+        """What a change D of c, at the free variables of `system`, adds to the dual."""
+        of_own = D[self.task.own].sum()
+        slope = np.sum(self.F * D) - self.task.loss.margin * of_own
+        moved = D[system.i, system.m]
+        return slope + 0.5 * (moved @ system.times(moved))
 
     def _free(self) -> np.ndarray:
         """Which variables (rows, classes) are free; own classes stand for the slack."""
@@ -245,15 +256,22 @@ class Working:
 
 
 class _FreeSystem:
-    """The matrix of step 2: a block of K a class, projected to sums of 0 in rows."""
+    """The matrix of step 2: a block of K a class, projected to sums of 0 in rows.
+
+    Attributes
+    ----------
+    i, m : (free variables,) each one's row and class, sorted by class.
+    spans, blocks : of each class, where its variables are, and K of their rows.
+    weight : (free variables,) 1 over how many are free in each one's row.
+    """
 
     def __init__(self, K: np.ndarray, i: np.ndarray, m: np.ndarray, free: np.ndarray):
-        # i, m are sorted by class: each class has a span of the free variables
         ends = np.searchsorted(m, np.arange(free.shape[1] + 1))
         self.spans = list(map(slice, ends[:-1], ends[1:]))
         self.blocks = [K[np.ix_(i[span], i[span])] for span in self.spans]
         self.dtype = K.dtype
         self.i = i
+        self.m = m
         self.rows = len(free)
         self.weight = 1.0 / free.sum(axis=1)[i]
 
