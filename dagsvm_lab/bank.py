@@ -14,16 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.sparse import csr_matrix, issparse
 
-from .evaluate import (
-    EVERY_OUTPUTS,
-    Evaluator,
-    KnownOutputs,
-    LinearMachines,
-    NeedsBlocks,
-    PreparedMachines,
-    Walker,
-    Ways,
-)
+from .evaluate import Evaluator, KnownOutputs, NeedsBlocks, Walker
 from .kernels import Kernel
 from .outputs import (
     BLOCK_OUTPUTS,
@@ -35,8 +26,10 @@ from .outputs import (
     SupportVectors,
     linear_weights,
 )
+from .prepared import EVERY_OUTPUTS, LinearMachines, PreparedMachines
 from .rows import rows_of
 from .threads import one_thread
+from .ways import Ways
 
 STATS = ("bias", "objective", "gap", "kkt_violation", "n_iter", "converged")
 CSR = ("data", "indices", "indptr")  # the arrays that a matrix is saved as

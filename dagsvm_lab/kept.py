@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 from scipy.sparse import csr_matrix
 
-LOOKED_UP = 50  # cost of a kernel value that is looked up: the unit of evaluate.py
+LOOKED_UP = 50  # cost of a kernel value that is looked up: the unit of ways.py
 GROUP = 800_000  # and of one more group of rows
 SHARE_KNOWN = 0.25  # of a machine's support vectors the one before has about so many
 LINKS = 4  # pairs of machines, times the machines, whose sharing is remembered
@@ -138,7 +138,8 @@ class KeptValues:
         order = keys.argsort(kind="stable")
         keys = keys.take(order)
         rows = rows.take(order)
-        ends = [*(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
+        last_of_group = np.flatnonzero(keys[1:] != keys[:-1])
+        ends = [*(last_of_group + 1).tolist(), len(keys)]
         groups = []
         start = 0
         for end in ends:

@@ -96,9 +96,7 @@ def train_grid(
     codes = np.asarray(codes)
     code = np.asarray(code, np.int8)
     _refuse_untrainable(X, Cs, {*grid, *(kernels or [])})
-    m = len(code)
-    # banks stand kernel by kernel, and set by set within each; machine t of all of
-    # them is machine t % m of bank t // m
+    # banks stand kernel by kernel, and set by set within each
     n_sets = 1 if sets is None else len(sets)
     of_banks = [kernel for kernel in grid for _ in range(n_sets)]
     own = kernels  # each machine's kernel, of all banks; None if all have one
@@ -109,16 +107,14 @@ def train_grid(
     alike = codes if sets is None else _alike(codes, sets)
     solve_bank(X, grid[0], path, own, codes=alike, **(SETTINGS | settings))
     more = dict(code=code, kernels=kernels, labels=labels)
-    found = []
-    for k, kernel in enumerate(of_banks):
-        machines = slice(k * m, k * m + m)
-        banks = _banks(X, codes, path, Cs, machines, kernel, **more)
-        found.append(list(banks))
-    return found
+    return _many_banks(X, codes, path, Cs, of_banks, **more)
 
 
 def _problems_of_banks(codes, code, n_banks: int, weight, soft, sets) -> Duals:
-    """`problems` of the machines of many banks, whose sets take turns."""
+    """`problems` of the machines of many banks, whose sets take turns.
+
+    Of m machines a bank, machine t of all of them is machine t % m of bank t // m.
+    """
     m = len(code)
     every = np.tile(code, (n_banks, 1))  # the machines of all banks
 
@@ -152,6 +148,22 @@ def _alike(codes: np.ndarray, sets: np.ndarray) -> np.ndarray:
     class_and_sets = np.vstack([codes, sets])  # (1 + sets, rows)
     _, number = np.unique(class_and_sets, axis=1, return_inverse=True)
     return number.ravel()
+
+
+def _many_banks(
+    X, codes, path: list[Duals], Cs: Sequence, of_banks: list[Kernel], *, code, **more
+) -> list[list[Bank]]:
+    """The Banks of solved duals that stand bank by bank, one for each C.
+
+    `of_banks` are the banks' kernels.
+    """
+    m = len(code)
+    found = []
+    for k, kernel in enumerate(of_banks):
+        machines = slice(k * m, k * m + m)
+        banks = _banks(X, codes, path, Cs, machines, kernel, code=code, **more)
+        found.append(list(banks))
+    return found
 
 
 def _banks(

@@ -5,8 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
 
-from dagsvm_lab import DCSVC
+from dagsvm_lab import DCSVC, load
 from dagsvm_lab.machines import pair_code
 from dagsvm_lab.report.verdicts import published
 from dagsvm_lab.systems.dcsvm import dcsvm_graph
@@ -131,6 +132,21 @@ def test_dcsvm_halves_as_in_proposition_2(k):
     )
     graph = dcsvm_graph(np.stack([share, 1 - share], axis=2), 0.0, "balance").grow()
     assert graph.depth().max() == int(np.ceil(np.log2(k))) and len(code) == len(share)
+
+
+def test_rounded_shares_of_weighted_rows_stay_believable(tmp_path):
+    d = load("vowel")
+    X = StandardScaler().fit_transform(d.X)[::2]
+    y = d.y[::2]
+    weight = np.random.default_rng(0).uniform(0.2, 3, len(y))
+    weight[::9] = 0
+    est = DCSVC(C=10).fit(X, y, sample_weight=weight)
+    table = est.predictions_table_
+    assert table.min() == 0 and table.max() == 1
+    est.save(tmp_path / "model.npz")
+    again = DCSVC.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predictions_table_, table)
+    np.testing.assert_array_equal(again.predict(X), est.predict(X))
 
 
 def test_a_graph_that_outgrows_its_limit_starts_anew():

@@ -10,11 +10,12 @@ from sklearn.datasets import load_digits
 
 from dagsvm_lab import DAGSVC, load, systems
 from dagsvm_lab.ballots import Ballot, largest, votes, won
-from dagsvm_lab.evaluate import Evaluator, LinearMachines, NeedsBlocks
+from dagsvm_lab.evaluate import Evaluator, NeedsBlocks
 from dagsvm_lab.graphs import DecisionGraph, GraphTooLarge, costs
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, pair_index, rest_code, train
 from dagsvm_lab.plots.graphs import draw, layout, way
+from dagsvm_lab.prepared import LinearMachines
 from dagsvm_lab.systems.adaptive import adaptive_graph, dbtc_matrix
 from dagsvm_lab.systems.base import Sample
 from dagsvm_lab.systems.ddag import ddag, ddag_of_sets, evaluate_list

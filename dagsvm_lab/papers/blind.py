@@ -66,6 +66,16 @@ MANY_CLASSES = 10
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Inputs, whether each is a category's indicator, and labels of a file's rows."""
+    header, table = _cells(path)
+    X, categorical = _inputs(header, table[:, :-1])
+    labels = table[:, -1]
+    names, counts = np.unique(labels, return_counts=True)
+    kept = np.isin(labels, names[counts > 2])
+    return X[kept], categorical, labels[kept]
+
+
+def _cells(path: Path) -> tuple[list[str], np.ndarray]:
+    """A file's lines on its columns, if it has such, and the cells of its full rows."""
     lines = path.read_text(encoding="utf-8").splitlines()
     header = [line.lower() for line in lines if line.lower().startswith("@attribute")]
     body = [line for line in lines if line.strip() and not line.startswith("@")]
@@ -73,22 +83,23 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         cells = [[cell.strip() for cell in line.split(",")] for line in body]
     else:  # the first column is the name of the sample
         cells = [line.split()[1:] for line in body]
-    table = np.array([row for row in cells if not {"?", ""} & set(row)])
-    columns = []
+    full = [row for row in cells if not {"?", ""} & set(row)]
+    return header, np.array(full)
+
+
+def _inputs(header: list[str], table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of cells as inputs, and whether each input is a category's indicator."""
+    inputs = []
     categorical = []
-    for k, column in enumerate(table.T[:-1]):
-        if header and "{" in header[k]:
-            indicators = (column[:, None] == np.unique(column)).astype(float)
+    for k, column in enumerate(table.T):
+        one_hot = bool(header) and "{" in header[k]
+        if one_hot:
+            own = column[:, None] == np.unique(column)  # (rows, categories)
         else:
-            indicators = None
-        columns.append(
-            column.astype(float)[:, None] if indicators is None else indicators
-        )
-        categorical += [indicators is not None] * columns[-1].shape[1]
-    labels = table[:, -1]
-    names, counts = np.unique(labels, return_counts=True)
-    kept = np.isin(labels, names[counts > 2])
-    return np.hstack(columns)[kept], np.array(categorical), labels[kept]
+            own = column[:, None]
+        inputs.append(own.astype(float))
+        categorical += [one_hot] * own.shape[1]
+    return np.hstack(inputs), np.array(categorical)
 
 
 def splits(folder: Path, name: str) -> Iterator[Split]:

@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from ..statistics import front
 from . import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 
-COLOURS = {
+FAMILY_COLOURS = {
     "rest": GREY,
     "pairs": ORANGE,
     "DAG": BLUE,
@@ -20,7 +20,7 @@ COLOURS = {
     "peer": "black",
     "filtered": "#222222",
 }
-MARKERS = dict(zip(COLOURS, "svo^DPX+*", strict=True))
+MARKERS = dict(zip(FAMILY_COLOURS, "svo^DPX+*", strict=True))
 NAMES = {  # what systems are called in figures; others are called by their key
     "1-v-r": "one-vs-rest",
     "max-wins": "Max Wins",
@@ -71,7 +71,7 @@ def cloud(
             t[cost],
             t[height],
             MARKERS[family],
-            color=COLOURS[family],
+            color=FAMILY_COLOURS[family],
             ms=9 if family == "filtered" else 6,
             label=family,
             alpha=0.85,

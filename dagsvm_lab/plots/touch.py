@@ -179,14 +179,6 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
             own = [place[tuple(code)] for code in est.machines_.code.tolist()]
             graphs[name] = _nodes(est.graph_.grow(), own)
     classes = first.classes_
-    rng = np.random.default_rng(0)
-    least = np.min(X, axis=0)
-    most = np.max(X, axis=0)
-    points = rng.uniform(least, most, (10, 2))
-    answers = {}
-    for name, est in systems.items():
-        codes = np.searchsorted(classes, est.predict(points))
-        answers[name] = codes.tolist()
     codes = np.searchsorted(classes, y)
     return {
         "classes": classes.tolist(),
@@ -196,8 +188,21 @@ def plane(systems: Mapping[str, Any], X, y) -> dict:
         "machines": _machines(bank),
         "graphs": graphs,
         "filters": filters,
-        "checked": {"points": points.tolist(), "answers": answers},
+        "checked": _checked(systems, classes, X),
     }
+
+
+def _checked(systems: Mapping[str, Any], classes: np.ndarray, X) -> dict:
+    """Ten points among the rows X, and the class index each system gives them."""
+    rng = np.random.default_rng(0)
+    least = np.min(X, axis=0)
+    most = np.max(X, axis=0)
+    points = rng.uniform(least, most, (10, 2))
+    answers = {}
+    for name, est in systems.items():
+        codes = np.searchsorted(classes, est.predict(points))
+        answers[name] = codes.tolist()
+    return {"points": points.tolist(), "answers": answers}
 
 
 def _machines(bank: Bank) -> list[dict]:

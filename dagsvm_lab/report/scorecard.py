@@ -18,11 +18,11 @@ from .recorded import Tables
 from .tables import SIGNS
 from .verdicts import INFERRED, NOT_AVAILABLE, NOT_REPRODUCED, WORDS, WRITTEN
 
-COLOURS = (
+BAR_COLOURS = (
     *("#0072b2", "#56b4e9", "#f0e442", "#d55e00", "#b8a9c9", "#9c9c9c"),
     *("#d0d0d0", "#e2e2e2", "#c0c0c0", "#8c8c8c", "#f2f2f2", "#fafafa"),
 )
-BARS = dict(zip(WORDS, COLOURS, strict=True))
+BARS = dict(zip(WORDS, BAR_COLOURS, strict=True))
 STATEMENTS = "statements"
 INDEPENDENT = "independent statements"
 TABLE_CELLS = "table cells"

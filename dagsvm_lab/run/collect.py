@@ -166,10 +166,7 @@ def drawing(tables: dict[str, pd.DataFrame], name: str, column: str):
     table = tables[name]
     numbers = pd.to_numeric(table[column], errors="coerce")
     table = table.assign(**{column: numbers})
-    parameters = [c for c in table if c.startswith("param_")]
-    n_values = {c: table[c].nunique() for c in parameters}
-    varied = [c for c in parameters if n_values[c] > 1]
-    varied.sort(key=lambda c: n_values[c], reverse=True)
+    varied = _varied(table)
     if not varied:
         raise CommandError(f"no parameter varies among the runs of {name}")
     across, *others = varied[:2]
@@ -185,6 +182,14 @@ def drawing(tables: dict[str, pd.DataFrame], name: str, column: str):
     if others:
         ax.legend(title=others[0].removeprefix("param_"))
     return fig
+
+
+def _varied(table: pd.DataFrame) -> list[str]:
+    """The parameters with more than one value, that with most values first."""
+    parameters = [c for c in table if c.startswith("param_")]
+    n_values = {c: table[c].nunique() for c in parameters}
+    varied = [c for c in parameters if n_values[c] > 1]
+    return sorted(varied, key=lambda c: n_values[c], reverse=True)
 
 
 def _read(path: Path, **options) -> pd.DataFrame:

@@ -90,46 +90,67 @@ class _KernelMeans:
 
 def adaptive_graph(separability: np.ndarray) -> DecisionGraph:
     """The graph that tests the most separable pair, then pits each survivor against the
-    class most separable from it.
-
-    A state is (survivor, classes left as the bits of a number); the graph grows as rows
-    reach it.
+    class most separable from it; it grows as rows reach its states.
     """
     n = len(separability)
-    itself = np.eye(n, dtype=bool)
-    off = np.where(itself, -np.inf, separability)
-    # of each class, the others with the most separable first
-    rivals = np.argsort(-off, axis=1, kind="stable").tolist()
-    most_separable = int(np.argmax(off))
-    first_pair = divmod(most_separable, n)
+    duels = _Duels(separability)
+    every = (1 << n) - 1
+    n_pairs = n * (n - 1) // 2
+    return DecisionGraph(
+        (None, every), duels.rule, duels.members, n_classes=n, n_machines=n_pairs
+    )
 
-    def duel(i: int, j: int, left: int) -> tuple:
+
+class _Duels:
+    """Which pair is tested next.
+
+    A state is (survivor, classes left as the bits of a number); at the root nobody has
+    survived yet, and the survivor is None.
+    """
+
+    def __init__(self, separability: np.ndarray) -> None:
+        self.n_classes = len(separability)
+        itself = np.eye(self.n_classes, dtype=bool)
+        off = np.where(itself, -np.inf, separability)
+        # of each class, the others with the most separable first
+        self.rivals = np.argsort(-off, axis=1, kind="stable").tolist()
+        most_separable = int(np.argmax(off))
+        self.first_pair = divmod(most_separable, self.n_classes)
+
+    def rule(self, state: tuple[int | None, int]) -> tuple:
+        """What stands at a state: a leaf, or a machine and the states of its sides."""
+        survivor, left = state
+        if survivor is None:
+            return self._duel(*self.first_pair, left)
+        if left == 1 << survivor:
+            return "leaf", survivor
+        rival = next(c for c in self.rivals[survivor] if left >> c & 1)
+        return self._duel(survivor, rival, left)
+
+    def _duel(self, i: int, j: int, left: int) -> tuple:
         i, j = sorted((i, j))
         without_i = left & ~(1 << i)
         without_j = left & ~(1 << j)
-        machine = pair_index(i, j, n)
+        machine = pair_index(i, j, self.n_classes)
         return "node", machine, (j, without_i), (i, without_j)
 
-    def rule(state: tuple[int | None, int]) -> tuple:
-        survivor, left = state
-        if survivor is None:
-            return duel(*first_pair, left)
-        if left == 1 << survivor:
-            return "leaf", survivor
-        rival = next(c for c in rivals[survivor] if left >> c & 1)
-        return duel(survivor, rival, left)
-
-    def members(state: tuple[int | None, int]) -> np.ndarray:
+    def members(self, state: tuple[int | None, int]) -> np.ndarray:
+        """The classes left at a state."""
         _, left = state
         # bits of a number of any length, the lowest first
-        n_octets = -(-n // 8)
+        n_octets = -(-self.n_classes // 8)
         octets = np.frombuffer(left.to_bytes(n_octets, "little"), np.uint8)
         bits = np.unpackbits(octets, bitorder="little")
         return np.flatnonzero(bits)
 
-    every = (1 << n) - 1
-    n_pairs = n * (n - 1) // 2
-    return DecisionGraph((None, every), rule, members, n_classes=n, n_machines=n_pairs)
+
+def _n_right(says_1: np.ndarray, y: np.ndarray, splits: list) -> int:
+    """How many held rows their folds' machines answer rightly."""
+    n_right = 0
+    for t, (_, held) in enumerate(splits):
+        right = says_1[held, t] == y[held]
+        n_right += np.count_nonzero(right)
+    return n_right
 
 
 @lru_cache(maxsize=8)
@@ -298,9 +319,7 @@ class AdaptiveDAGSVC(BankClassifier):
             for k in range(len(Cs)):
                 # pair_code has +1 at the first class: f < 0 says label 1
                 says_1 = grid.outputs("held", k, True) < 0  # (rows, folds)
-                for t, (_, held) in enumerate(splits):
-                    right_held = says_1[held, t] == y[held]
-                    counts[k] += np.sum(right_held)
+                counts[k] = _n_right(says_1, y, splits)
         return Cs, right / len(y)
 
     def _folds(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -26,28 +26,39 @@ def random_code(
     machine has both signs.
     """
     rng = check_random_state(random_state)
-    values, chances = [-1, 1], [0.5, 0.5]
-    if sparse:
-        values, chances = [-1, 0, 1], [0.25, 0.5, 0.25]
-    above_diagonal = np.triu_indices(n_classes, 1)
     best = None
     farthest = -np.inf
     for _ in range(CANDIDATES):
-        drawn = rng.choice(values, size=(n_machines, n_classes), p=chances)
-        code = drawn.astype(np.int8)
-        # a machine without both signs is given them, at two classes
-        has_plus = (code == 1).any(axis=1)
-        has_minus = (code == -1).any(axis=1)
-        for t in np.flatnonzero(~(has_plus & has_minus)):
-            pair = rng.choice(n_classes, 2, replace=False)
-            code[t, pair] = 1, -1
-        words = code.T.astype(float)  # (classes, machines)
-        distance = (n_machines - words @ words.T) / 2
-        nearest = distance[above_diagonal].min()
+        code = _drawn_code(rng, n_classes, n_machines, sparse)
+        nearest = _nearest(code)
         if nearest > farthest:
             best = code
             farthest = nearest
     return best
+
+
+def _drawn_code(rng, n_classes: int, n_machines: int, sparse: bool) -> np.ndarray:
+    """A code of random entries, whose every machine has both signs."""
+    values, chances = [-1, 1], [0.5, 0.5]
+    if sparse:
+        values, chances = [-1, 0, 1], [0.25, 0.5, 0.25]
+    drawn = rng.choice(values, size=(n_machines, n_classes), p=chances)
+    code = drawn.astype(np.int8)
+    # a machine without both signs is given them, at two classes
+    has_plus = (code == 1).any(axis=1)
+    has_minus = (code == -1).any(axis=1)
+    for t in np.flatnonzero(~(has_plus & has_minus)):
+        pair = rng.choice(n_classes, 2, replace=False)
+        code[t, pair] = 1, -1
+    return code
+
+
+def _nearest(code: np.ndarray) -> float:
+    """The distance between the two nearest class words."""
+    words = code.T.astype(float)  # (classes, machines)
+    distance = (len(code) - words @ words.T) / 2
+    np.fill_diagonal(distance, np.inf)  # of a word to itself
+    return distance.min()
 
 
 def hamming(f: np.ndarray, code: np.ndarray) -> np.ndarray:

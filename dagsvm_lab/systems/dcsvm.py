@@ -181,6 +181,8 @@ class DCSVC(BankClassifier):
         f = self._training_outputs(sample, by_sign=True)
         called_first = (f >= 0).T.astype(float)  # (machines, rows)
         share = called_first @ belongs / np.where(counts, weight, 1.0)
+        # two sums of real-valued weights differ by rounding, which may pass 1
+        share = np.clip(share, 0.0, 1.0)
         # a class without weight is on neither side
         self.predictions_table_ = np.stack([share, counts - share], axis=2)
 

@@ -6,6 +6,7 @@ forms of the same function, held equal by a test.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -29,13 +30,12 @@ def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
     layer's nodes from the other side, where the first class survives.
     """
     order = np.asarray(order, dtype=int)
-    first, last, without_first = _spans(len(order))  # (nodes,), as all below
-    i = order[first]
-    j = order[last]
+    spans = _Spans.of_list(len(order))
+    i = order[spans.first]  # (nodes,), as all below
+    j = order[spans.last]
     leaf = i == j
-    without_last = without_first + 1
-    left = np.where(i < j, without_first, without_last)
-    right = np.where(i < j, without_last, without_first)
+    left = np.where(i < j, spans.without_first, spans.without_last)
+    right = np.where(i < j, spans.without_last, spans.without_first)
     left[leaf] = -1
     right[leaf] = -1
     label = np.where(leaf, i, -1)
@@ -44,19 +44,12 @@ def ddag(order: Sequence[int], n_classes: int) -> DecisionGraph:
 
     place = np.full(n_classes, -1)  # of each class in the list
     place[order] = np.arange(len(order))
-
-    def possible(nodes: np.ndarray) -> np.ndarray:
-        """Whether a class stands in a node's span: (nodes, classes)."""
-        begins = first[nodes][:, None]
-        ends = last[nodes][:, None]
-        return (begins <= place) & (place <= ends)
-
     return DecisionGraph.from_arrays(
         machine,
         left,
         right,
         label,
-        possible,
+        lambda nodes: spans.hold(nodes, place),
         n_machines=n_classes * (n_classes - 1) // 2,
         n_classes=n_classes,
     )
@@ -96,19 +89,36 @@ def ddag_of_sets(order: Sequence[int], n_classes: int) -> DecisionGraph:
     )
 
 
-def _spans(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """First and last place of each node's span, and the node of the span without it.
+@dataclass(frozen=True)
+class _Spans:
+    """What each node's span is of a list, and which nodes follow: each (nodes,)."""
 
-    The span without its last place is the next node.
-    """
-    d = np.arange(n)
-    layer = np.repeat(d, d + 1)
-    node = np.arange(len(layer))
-    # node d (d + 1) / 2 + k, the k-th of layer d, has the span that begins at d - k
-    first = layer * (layer + 3) // 2 - node
-    last = n - 1 - layer + first
-    without_first = node + layer + 1
-    return first, last, without_first
+    first: np.ndarray  # places in the list
+    last: np.ndarray
+    without_first: np.ndarray  # the node of the span without its first place
+
+    @classmethod
+    def of_list(cls, n: int) -> Self:
+        """The spans of a list of n classes."""
+        d = np.arange(n)
+        layer = np.repeat(d, d + 1)
+        node = np.arange(len(layer))
+        # node d (d + 1) / 2 + k, the k-th of layer d, has the span that begins at d - k
+        first = layer * (layer + 3) // 2 - node
+        last = n - 1 - layer + first
+        without_first = node + layer + 1
+        return cls(first, last, without_first)
+
+    @property
+    def without_last(self) -> np.ndarray:
+        """The node of the span without its last place: the next one of its layer."""
+        return self.without_first + 1
+
+    def hold(self, nodes: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Whether places stand in the nodes' spans: (nodes, places)."""
+        begins = self.first[nodes][:, None]
+        ends = self.last[nodes][:, None]
+        return (begins <= place) & (place <= ends)
 
 
 def evaluate_list(

@@ -111,12 +111,7 @@ class Folds:
             for g, start in enumerate(starts[f]):
                 grid = grids[f][g]
                 systems = grid.systems(start.draft, values)
-                if scorer is None:
-                    found = _accuracies(grid.answers(systems), fold)
-                else:
-                    whole = [assembled(est, fold.steps, one) for one in systems]
-                    found = [_judged(scorer, one, fold) for one in whole]
-                scores[g, :, f] = found
+                scores[g, :, f] = _scores(est, scorer, fold, grid, systems)
         return scores
 
     def _grids(self, est: Any, starts: list, values: list) -> list[list[Grid]]:
@@ -263,6 +258,14 @@ class Folds:
         """The rows' weights as `fit` takes them."""
         weight = self._weight(fit)
         return {} if weight is None else {f"{prefix}sample_weight": weight}
+
+
+def _scores(est: Any, scorer, fold: Fold, grid: Grid, systems: list) -> list[float]:
+    """Scores on a fold of the systems over a grid's machines, one for each C."""
+    if scorer is None:
+        return _accuracies(grid.answers(systems), fold)
+    whole = [assembled(est, fold.steps, one) for one in systems]
+    return [_judged(scorer, one, fold) for one in whole]
 
 
 def _accuracies(answers: list[np.ndarray], fold: Fold) -> list[float]:

@@ -80,30 +80,35 @@ def class_distances(sample: Sample, kind: str) -> np.ndarray:
 
     For "mahalanobis" the larger of those in either class's covariance.
     """
-    rows = sample.by_class
     if kind == "euclidean":
-        geometry = ClassGeometry.of_rows(sample, rows)
+        geometry = ClassGeometry.of_rows(sample, sample.by_class)
         return np.sqrt(geometry.squared_distances())
     if sample.kernel.precomputed:
         raise ValueError(
             "distance='mahalanobis' needs inputs, not a precomputed kernel"
         )
+    mean, covariance = _means_and_covariances(sample)
+    n_inputs = sample.X.shape[1]
+    scale = np.mean([np.trace(S) for S in covariance]) / n_inputs
+    # so that a class of fewer rows than inputs has an inverse
+    ridge = 1e-6 * max(scale, 1e-12) * np.eye(n_inputs)
+    inverse = np.array([np.linalg.inv(S + ridge) for S in covariance])
+    apart = mean[:, None] - mean  # (classes, classes, inputs)
+    # squared distances in the first class's covariance, then the larger of the two
+    by_first = np.einsum("abi,aij,abj->ab", apart, inverse, apart)
+    return np.sqrt(np.maximum(by_first, by_first.T))
+
+
+def _means_and_covariances(sample: Sample) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The classes' means (classes, inputs), and each one's S (inputs, inputs)."""
+    rows = sample.by_class
     second_on = np.flatnonzero(np.diff(sample.codes[rows])) + 1
     means = []
-    spreads = []  # S of each class: (inputs, inputs)
+    covariances = []
     for own in np.split(rows, second_on):
         X = sample.X[own]
         weight = sample.row_weight[own]
         S = np.cov(X.T, bias=True, aweights=weight)
         means.append(np.average(X, axis=0, weights=weight))
-        spreads.append(np.atleast_2d(S))  # of one input, S is a number
-    n_inputs = sample.X.shape[1]
-    scale = np.mean([np.trace(S) for S in spreads]) / n_inputs
-    # so that a class of fewer rows than inputs has an inverse
-    ridge = 1e-6 * max(scale, 1e-12) * np.eye(n_inputs)
-    inverse = np.array([np.linalg.inv(S + ridge) for S in spreads])
-    mean = np.array(means)  # (classes, inputs)
-    apart = mean[:, None] - mean  # (classes, classes, inputs)
-    # squared distances in the first class's covariance, then the larger of the two
-    by_first = np.einsum("abi,aij,abj->ab", apart, inverse, apart)
-    return np.sqrt(np.maximum(by_first, by_first.T))
+        covariances.append(np.atleast_2d(S))  # of one input, S is a number
+    return np.array(means), covariances

@@ -172,6 +172,16 @@ def grids(
         return alone
     # in the order of Cs, which may be any, and may repeat a value
     places = [path.index(C) for C in Cs]
+    return _grids_of_banks(starts, banks, places, folds)
+
+
+def _grids_of_banks(
+    starts: list[list[Start]],
+    banks: list[list[list[Bank]]],
+    places: list[int],
+    folds: list[Fold],
+) -> list[list[Grid]]:
+    """The grids of banks (folds x gammas x values of C), of the C at these places."""
     found = []
     for of_fold, fold_banks, fold in zip(starts, banks, folds, strict=True):
         of_gammas = []

@@ -45,10 +45,10 @@ class Growth:
             classes = classes_of(node)
             if len(classes) == 1:
                 return "leaf", classes[0]
-            i, j = self._chosen_pair(ClassGeometry.of_rows(sample, rows), classes)
-            machine = pair_index(i, j, sample.n_classes)
+            pair = self._chosen_pair(ClassGeometry.of_rows(sample, rows), classes)
+            machine = pair_index(*pair, sample.n_classes)
             sides = self._divided_samples(rows, machine)
-            left, right = _own_sides(*sides, sample.codes[rows], (i, j))
+            left, right = _own_sides(*sides, sample.codes[rows], pair)
             # the children are the next two nodes
             held.extend([rows[left], rows[right]])
             return "node", machine, len(held) - 2, len(held) - 1
@@ -68,10 +68,10 @@ class Growth:
                 return "leaf", state[0]
             classes = np.array(state)
             places = np.searchsorted(present, classes)
-            i, j = self._chosen_pair(geometry.among(places), classes)
-            machine = pair_index(i, j, sample.n_classes)
+            pair = self._chosen_pair(geometry.among(places), classes)
+            machine = pair_index(*pair, sample.n_classes)
             sides = self._divided_classes(share[classes, machine])
-            left, right = _own_sides(*sides, classes, (i, j))
+            left, right = _own_sides(*sides, classes, pair)
             to_left = tuple(classes[left].tolist())
             to_right = tuple(classes[right].tolist())
             return "node", machine, to_left, to_right

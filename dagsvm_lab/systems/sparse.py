@@ -38,11 +38,7 @@ KERNEL_RANGE = 1e100  # filters are not tried on kernel values above, or below 1
 
 def matching_pursuit(K: np.ndarray, codes: np.ndarray, n_vectors: int) -> np.ndarray:
     """Columns of K (rows, vectors) that explain the classes of its rows, best first."""
-    n_classes = codes.max() + 1
-    indicators = np.eye(n_classes)[codes]  # (rows, classes)
-    prior = indicators.mean(axis=0)
-    # a rare class counts as much as a frequent one
-    target = (indicators - prior) / np.sqrt(prior + 1e-9)
+    target = _targets(codes)
     K = K - K.mean(axis=0)
     # of each column, what is not explained yet: its squared length, (vectors,), and
     # its products with the target, (vectors, classes)
@@ -66,6 +62,17 @@ def matching_pursuit(K: np.ndarray, codes: np.ndarray, n_vectors: int) -> np.nda
         size -= along**2
         found.append(k)
     return np.array(found, dtype=int)
+
+
+def _targets(codes: np.ndarray) -> np.ndarray:
+    """The class indicators, centred; a rare class counts as much as a frequent one.
+
+    Returned as (rows, classes).
+    """
+    n_classes = codes.max() + 1
+    indicators = np.eye(n_classes)[codes]
+    prior = indicators.mean(axis=0)
+    return (indicators - prior) / np.sqrt(prior + 1e-9)
 
 
 @dataclass(frozen=True)
