@@ -26,7 +26,8 @@ How
     active set (vertex.py)  crossover, then from vertex to vertex by lines (lines.py)
     qp (qp.py)              cvxopt's interior points, then hard.py: solver="qp" alone
     working set (working.py)  rows of a direct dual: descent, then conjugate gradients
-    interior (interior.py)  Mehrotra's interior points, for direct duals that take long
+    interior (interior.py, narrow.py)  Mehrotra's interior points: of direct duals that
+                            take long, and of linear machines of few inputs
     ball (ball.py)          the smallest enclosing ball, by vertex.py
 Kernel values
     table (table.py)        those of many machines, in units that classes can share
