@@ -6,8 +6,8 @@ recomputes objectives, gap and the largest KKT violation of an answer from the k
 What is solved
     dual (dual.py)          signs s, linear term p, bounds u: every two-class machine
     beta, v                 beta = s alpha; v = s p - K beta, minus the gradient
-    violation               max v of what may rise less min v of what may fall
-    certificate             objectives, gap, violation and bias, judged in float64
+    certificate             objectives, gap, bias and violation (max v of what may rise
+                            less min v of what may fall), judged in float64
     rounding, converged     violation <= max(tol, 4 noise), whatever the solver
     snap                    an alpha within rounding of a bound is at it
     Duals                   the machines of a bank end to end, with their solutions
@@ -26,8 +26,8 @@ How
     active set (vertex.py)  crossover, then from vertex to vertex by lines (lines.py)
     qp (qp.py)              cvxopt's interior points, then hard.py: solver="qp" alone
     working set (working.py)  rows of a direct dual: descent, then conjugate gradients
-    interior (interior.py, narrow.py)  Mehrotra's interior points: of direct duals that
-                            take long, and of linear machines of few inputs
+    narrow (narrow.py)      linear, few inputs: interior points, then vertex.py
+    interior (interior.py, inner.py)  Mehrotra's method: long direct duals; narrow ones
     ball (ball.py)          the smallest enclosing ball, by vertex.py
 Kernel values
     table (table.py)        those of many machines, in units that classes can share

@@ -99,29 +99,42 @@ def solve_fast(X, kernel: Kernel, path: list[Duals], kernels, codes, settings) -
     the last digit, unless their steps are limited: their answer depends neither on how
     it was reached, nor on the order of rows, nor on a processor's rounding.
     """
-    progress = settings.progress
-    length = np.diff(path[0].ends)
-    long = np.arange(len(length))
-    short = long[:0]
+    long = np.arange(len(path[0].bias))
     if settings.max_iter < 0:
         left = solve_narrow_path(X, kernels or [kernel], path, settings)
-        is_short = length[left] <= SHORT_ROWS
+        is_short = np.diff(path[0].ends)[left] <= SHORT_ROWS
         short = left[is_short]
         long = left[~is_short]
-    open_ones: list = [[]] * len(path)  # of each Duals, those that short.py leaves open
-    if len(short):
-        open_ones = solve_short(
-            X, kernel, path, short, kernels, progress, codes, settings.tol
-        )
-    if issparse(X):
-        most = max(LEAST_CACHE, SPARSE_CACHE * X.data.nbytes / 2**20)
-        settings = replace(settings, cache_size=min(settings.cache_size, most))
-    before = None
+        if len(short):
+            solve_short_path(X, kernel, kernels, path, short, codes, settings)
+    if len(long):
+        solve_long_path(X, kernel, kernels, path, long, settings)
+
+
+def solve_short_path(
+    X, kernel: Kernel, kernels, path: list[Duals], short: np.ndarray, codes, settings
+) -> None:
+    """Solve the short machines in all Duals of a path, in place."""
+    progress = settings.progress
+    open_ones = solve_short(
+        X, kernel, path, short, kernels, progress, codes, settings.tol
+    )
     for duals, still_open in zip(path, open_ones, strict=True):
         for t in still_open:
             own = kernels[t] if kernels else kernel
             K = own.square(X, duals.rows[duals.part(t)])
             duals.store_solution(t, finish(K, duals, t, settings.tol))
+
+
+def solve_long_path(
+    X, kernel: Kernel, kernels, path: list[Duals], long: np.ndarray, settings
+) -> None:
+    """Solve the long machines in all Duals of a path, in place."""
+    if issparse(X):
+        most = max(LEAST_CACHE, SPARSE_CACHE * X.data.nbytes / 2**20)
+        settings = replace(settings, cache_size=min(settings.cache_size, most))
+    before = None
+    for duals in path:
         todo = long if before is None else follow(duals, before, long)
         if len(todo):
             solve_long(X, kernel, kernels, duals, todo, settings)

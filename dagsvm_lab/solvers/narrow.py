@@ -4,30 +4,9 @@ r"""Duals of linear machines of few inputs: interior points, then one exact step
 
 Where a kernel value is a product z_i.z_j of short vectors, all that a dual of n rows
 decides is w = Z'b and the bias: d + 1 numbers. Steps of SMO do not see that, and take
-the longer the larger C is. Here every row has a signed line A_i = s_i (z_i, 1), and a
-solution has multipliers z of x >= 0 and w of the room u - x >= 0:
-
-    A (w, bias) - p - z + w = 0,   s'x = 0,   x z = 0,   room w = 0,   all >= 0
-
-(the first w is the weights', the others are multipliers, as in interior.py). A step is
-Newton's with x z = room w = sigma mu: Mehrotra's predictor to mu = 0, then a corrector.
-With dz and dw eliminated,
-
-    dx = D^-1 (r - A q),  D = z / x + w / room,  (A'D^-1 A + I_d) q = A'D^-1 r - (0, e)
-
-where I_d has a 0 for the bias, and e is what s'x lacks: n d^2 multiplications, whatever
-C is, and one system of d + 1 unknowns. Machines stand in arrays (machines, rows): a row
-that fills up a machine has A = 0 and p = 0, and stays in the middle of its box.
-
-What is found is exact but for the last digits; hard.py's active set begins there, and
-seldom has a step to take. Twenty steps solve what takes SMO a hundred thousand.
-
-Invariants: x, room, z and w are positive; the room is moved by -dx, so that it keeps
-its digits where x comes to its bound.
-
-References: Ferris and Munson, "Interior-point methods for massive support vector
-machines", SIAM J. Optim. 13 (2002); Mehrotra, "On the implementation of a primal-dual
-interior point method", SIAM J. Optim. 2 (1992).
+the longer the larger C is. About twenty steps of inner.py, each of n d^2
+multiplications, find all but the last digits; the active set of vertex.py begins there,
+and seldom has a step to take.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -37,28 +16,18 @@ interior point method", SIAM J. Optim. 2 (1992).
 | | | 100: SMO 24, 32; 128 inputs, 6,000 rows: 25, 31 |
 | MOST_INPUTS = 256 | inputs | memory: two copies of the rows |
 | ROWS_TOGETHER = 2^14 | rows stacked at once | Letter: a quarter 1.35, a half 1.05 |
-| LEFT_OVER = 1e-7 | of p: residual and gap left to the active set | 1e-5 .98, and up |
-| | | to 300 rows more inside their box, C = 1e4 |
-| CLOSED = 1e-9 | of p'x: a gap after which no step is taken, for rounding | Segment |
-| | | as it is, C = 1e4: 1e-12 loses what was found |
-| JAMMED = .2 | share of a step below which the corrector is not trusted | Letter, |
-| | | Segment, one class against the rest: never does not end, .5 1.2 |
-| CENTRE = .2 | of mu: what a plain step then aims at | .1 1.0, .3 1.1 |
-
-What is at its bound is told by the multipliers: z > x, or w > room.
 """
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
 
 from ..kernels import Kernel, squared
-from .dual import EPS, Duals, is_solved, measure, rounding, snap
-from .interior import NEWTON_STEPS, SHORT, STALLED
+from .dual import Duals, box, is_solved, measure, rounding, snap
+from .inner import Machines, interior_points
 from .search import Settings
 from .vertex import ActiveSet
 
@@ -66,72 +35,6 @@ FEW_INPUTS = 32
 MANY_ROWS = 0.25
 MOST_INPUTS = 256
 ROWS_TOGETHER = 1 << 14
-LEFT_OVER = 1e-7
-CLOSED = 1e-9
-JAMMED = 0.2
-CENTRE = 0.2
-
-
-@dataclass(frozen=True)
-class Machines:
-    """The duals of a stack of machines, each row with its signed line.
-
-    A is (machines, rows, d + 1), p and u are (machines, rows).
-    """
-
-    A: np.ndarray
-    p: np.ndarray
-    u: np.ndarray
-
-    def of(self, some: np.ndarray) -> "Machines":
-        """Some of the machines."""
-        return Machines(self.A[some], self.p[some], self.u[some])
-
-
-@dataclass
-class Iterate:
-    """Where machines stand, or a step: arrays (machines, rows), `bias` (machines,)."""
-
-    x: np.ndarray
-    room: np.ndarray
-    z: np.ndarray
-    w: np.ndarray
-    bias: np.ndarray
-
-    def of(self, some: np.ndarray) -> "Iterate":
-        """Some of the machines."""
-        return Iterate(*(value[some] for value in vars(self).values()))
-
-    def where(self, some: np.ndarray, other: "Iterate") -> "Iterate":
-        """This of some machines, the other of the rest."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Iterate(
-            *(np.where(some if a.ndim == 1 else some[:, None], a, b) for a, b in pairs)
-        )
-
-    def added_to(self, point: "Iterate", length: np.ndarray) -> "Iterate":
-        """The point that is this step of every machine, times `length`, further on."""
-        along = length[:, None]
-        return Iterate(
-            point.x + along * self.x,
-            point.room + along * self.room,
-            point.z + along * self.z,
-            point.w + along * self.w,
-            point.bias + length * self.bias,
-        )
-
-    def longest(self, point: "Iterate", share: float) -> np.ndarray:
-        """Of this step, how much of it goes `share` of the way to a bound, or 1."""
-        shrinks = [
-            (-change / value).max(axis=1)
-            for change, value in (
-                (self.x, point.x),
-                (self.room, point.room),
-                (self.z, point.z),
-                (self.w, point.w),
-            )
-        ]
-        return share / np.maximum(np.max(shrinks, axis=0), share)
 
 
 def solve_narrow(
@@ -165,8 +68,8 @@ def solve_narrow(
     with ThreadPoolExecutor(jobs) as pool:
         each = pool.map if jobs > 1 else map
         for Z, own in _coordinates(X, kernels, which):
-            some = own[_narrow(Z, duals, own)]
-            stacks = list(_stacks(duals, some))
+            narrow = [_is_narrow(duals, t, Z.shape[1]) for t in own]
+            stacks = list(_stacks(duals, own[narrow]))
             solve = partial(_solve_stack, Z, duals, tol=settings.tol)
             for part, solved in zip(stacks, each(solve, stacks), strict=True):
                 done[part] = solved
@@ -178,27 +81,24 @@ def _coordinates(
     X, kernels: list[Kernel], which: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each kernel whose values are products of vectors: these, and its machines."""
-    own = (
-        [kernels[0]] * len(which) if len(kernels) == 1 else [kernels[t] for t in which]
-    )
-    for kernel in dict.fromkeys(own):
+    machines_of: dict[Kernel, list[int]] = {}
+    for t in which.tolist():
+        kernel = kernels[0] if len(kernels) == 1 else kernels[t]
+        machines_of.setdefault(kernel, []).append(t)
+    for kernel, machines in machines_of.items():
         Z = kernel.coordinates(X)
         if Z is not None:
-            yield Z, which[[k == kernel for k in own]]
+            yield Z, np.array(machines)
 
 
-def _narrow(Z: np.ndarray, duals: Duals, which: np.ndarray) -> np.ndarray:
-    """Which machines have few inputs for their rows, finite bounds and both signs."""
-    d = Z.shape[1]
-    narrow = np.zeros(len(which), bool)
-    for k, t in enumerate(which):
-        part = duals.part(t)
-        u = duals.u[part]
-        n = np.count_nonzero(u)
-        both = len(np.unique(duals.s[part][u > 0])) == 2
-        few = d <= FEW_INPUTS or n >= MANY_ROWS * d**2
-        narrow[k] = both and few and np.isfinite(u).all()
-    return narrow
+def _is_narrow(duals: Duals, t: int, d: int) -> bool:
+    """Whether machine t has rows enough for d inputs, finite bounds and both signs."""
+    part = duals.part(t)
+    u = duals.u[part]
+    s = duals.s[part][u > 0]
+    few = d <= FEW_INPUTS or len(s) >= MANY_ROWS * d**2
+    both = (s > 0).any() and (s < 0).any()
+    return bool(few and both and np.isfinite(u).all())
 
 
 def _stacks(duals: Duals, which: np.ndarray) -> Iterator[np.ndarray]:
@@ -225,24 +125,22 @@ def _solve_stack(
     solved = np.zeros(len(which), bool)
     for k, t in enumerate(which):
         x = found[k, : len(rows[k])]
-        coordinates = centred[k], centres[k]
-        solved[k] = _finish(duals, t, x, coordinates, int(steps[k]), tol)
+        solved[k] = _finish(duals, t, x, int(steps[k]), centred[k], centres[k], tol)
     return solved
 
 
 def _finish(
-    duals: Duals, t: int, x: np.ndarray, coordinates: tuple, steps: int, tol: float
+    duals: Duals, t: int, x, steps: int, rows: np.ndarray, centre: np.ndarray, tol
 ) -> bool:
     """Bring machine t from x to the exact solution, in place; whether it is one.
 
-    `coordinates` are the machine's centred rows, and their centre.
+    `rows` are its own, centred, and `steps` those taken before.
     """
-    rows, centre = coordinates
     part = duals.part(t)
     s = duals.s[part]
     p = duals.p[part]
     u = duals.u[part]
-    active = ActiveSet(rows, np.minimum(s * u, 0.0), np.maximum(s * u, 0.0))
+    active = ActiveSet(rows, *box(s, u))
     beta = active.solve(s * p, s * x)
     alpha = snap(np.clip(s * beta, 0.0, u), u)
     w = rows.T @ (s * alpha)
@@ -270,145 +168,3 @@ def _stacked(duals: Duals, parts: list[slice], rows: list[np.ndarray]) -> Machin
         p[k, :n] = np.where(moves, duals.p[part], 0.0)
         u[k, :n] = np.where(moves, duals.u[part], 2.0)
     return Machines(A, p, u)
-
-
-def interior_points(machines: Machines) -> tuple[np.ndarray, np.ndarray]:
-    """x (machines, rows) near the solutions, and the Newton steps of each machine.
-
-    An x with z > x is 0, one with w > room its bound.
-    """
-    found = np.zeros(machines.p.shape)
-    steps = np.zeros(len(found), int)
-    live = np.arange(len(found))
-    point = _start(machines)
-    least = np.full(len(found), np.inf)
-    stalled = np.zeros(len(found), int)
-    for step in range(NEWTON_STEPS + 1):
-        dual, primal = _residuals(machines, point)
-        residual, gap = _shares(machines, point, dual)
-        worst = np.maximum(residual, gap)
-        stalled = np.where(worst < 0.9 * least, 0, stalled + 1)
-        least = np.fmin(least, worst)
-        # beyond CLOSED rounding moves the residual, and then everything
-        ended = (worst <= LEFT_OVER) | (gap <= CLOSED) | ~np.isfinite(worst)
-        ended |= (stalled >= STALLED) | (step == NEWTON_STEPS)
-        if ended.any():
-            found[live[ended]] = _snapped(machines.of(ended), point.of(ended))
-            steps[live[ended]] = step
-            left = ~ended
-            if not left.any():
-                break
-            live = live[left]
-            least = least[left]
-            stalled = stalled[left]
-            machines = machines.of(left)
-            point = point.of(left)
-            dual = dual[left]
-            primal = primal[left]
-        point = _newton_step(machines, point, dual, primal)
-    return found, steps
-
-
-def _start(machines: Machines) -> Iterate:
-    """A feasible point: both signs have the same sum of x, in proportion to u."""
-    A, p, u = machines.A, machines.p, machines.u
-    s = A[:, :, -1]
-    sums = [np.where(side, u, 0.0).sum(axis=1) for side in (s > 0, s < 0)]
-    lines = np.einsum("mnd,mnd->m", A, A) / np.count_nonzero(s, axis=1)
-    most = np.abs(p).max(axis=1) / lines  # so that A (w, bias) is about as large as p
-    mass = np.minimum(0.5 * np.minimum(*sums), most)
-    share = np.where(s > 0, *[(mass / side)[:, None] for side in sums])
-    x = np.where(s == 0, 1.0, share * u)
-    w = np.einsum("mn,mnd->md", x, A)[:, :-1]
-    gradient = np.einsum("mnd,md->mn", A[:, :, :-1], w) - p
-    bias = -(s * gradient).sum(axis=1) / np.count_nonzero(s, axis=1)
-    slack = gradient + s * bias[:, None]
-    least = np.maximum(np.abs(slack).mean(axis=1), 1e-3)[:, None]
-    z = np.maximum(slack, 0.0) + least
-    w = np.maximum(-slack, 0.0) + least
-    return Iterate(x, u - x, z, w, bias)
-
-
-def _residuals(machines: Machines, point: Iterate) -> tuple[np.ndarray, np.ndarray]:
-    """What is left of the first condition, and what the sums of s x lack."""
-    A = machines.A
-    sums = np.matmul(point.x[:, None, :], A)[:, 0]  # (machines, d + 1): w, s'x
-    q = sums.copy()
-    q[:, -1] = point.bias
-    outputs = np.matmul(A, q[:, :, None])[:, :, 0]
-    return outputs - machines.p - point.z + point.w, -sums[:, -1]
-
-
-def _shares(
-    machines: Machines, point: Iterate, dual: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """A machine's residual as a share of p, and its gap as one of p'x."""
-    gap = (point.x * point.z + point.room * point.w).sum(axis=1)
-    size = (np.abs(machines.p) * point.x).sum(axis=1)
-    residual = np.abs(dual).max(axis=1) / np.abs(machines.p).max(axis=1)
-    return residual, gap / size
-
-
-def _newton_step(
-    machines: Machines, point: Iterate, dual: np.ndarray, primal: np.ndarray
-) -> Iterate:
-    """The next point: a predictor to mu = 0, and a corrector to sigma mu."""
-    newton = _Newton(machines, point, dual, primal)
-    x_z = point.x * point.z
-    room_w = point.room * point.w
-    ahead = newton.change(-x_z, -room_w)
-    mu = (x_z + room_w).mean(axis=1) / 2
-    reached = ahead.added_to(point, ahead.longest(point, 1.0))
-    mu_reached = (reached.x * reached.z + reached.room * reached.w).mean(axis=1) / 2
-    # Mehrotra: the less the predictor could lower mu, the nearer to the centre
-    centre = ((mu_reached / mu) ** 3 * mu)[:, None]
-    change = newton.change(
-        centre - x_z - ahead.x * ahead.z, centre - room_w - ahead.room * ahead.w
-    )
-    length = change.longest(point, SHORT)
-    jammed = length < JAMMED
-    if jammed.any():  # a few rows near a bound: plainly towards the centre
-        centre = (CENTRE * mu)[:, None]
-        plain = newton.change(centre - x_z, centre - room_w)
-        change = change.where(~jammed, plain)
-        length = np.where(jammed, plain.longest(point, SHORT), length)
-    return change.added_to(point, length)
-
-
-class _Newton:
-    """Newton's system at a point, factored into what all right sides share."""
-
-    def __init__(self, machines: Machines, point: Iterate, dual, primal):
-        self.A = machines.A
-        self.point = point
-        self.dual = dual
-        self.primal = primal
-        self.inverse = 1.0 / (point.z / point.x + point.w / point.room)  # D^-1
-        self.scaled = self.A * self.inverse[:, :, None]
-        N = np.matmul(self.A.transpose(0, 2, 1), self.scaled)
-        d = self.A.shape[2] - 1
-        N[:, range(d), range(d)] += 1.0
-        # in units in which the diagonal is 1 fewer digits are lost
-        self.units = 1.0 / np.sqrt(np.diagonal(N, axis1=1, axis2=2))
-        self.N = N * self.units[:, :, None] * self.units[:, None, :]
-        # equal lines make it singular, which `solve` refuses
-        self.N[:, range(d + 1), range(d + 1)] += 8.0 * EPS
-
-    def change(self, of_zero: np.ndarray, of_bound: np.ndarray) -> Iterate:
-        """The step that changes x z by `of_zero` and room w by `of_bound`."""
-        point = self.point
-        right = of_zero / point.x - of_bound / point.room - self.dual
-        goal = np.matmul(right[:, None, :], self.scaled)[:, 0]  # (machines, d + 1)
-        goal[:, -1] -= self.primal
-        q = np.linalg.solve(self.N, (self.units * goal)[:, :, None])
-        q *= self.units[:, :, None]
-        dx = self.inverse * (right - np.matmul(self.A, q)[:, :, 0])
-        dz = (of_zero - point.z * dx) / point.x
-        dw = (of_bound + point.w * dx) / point.room
-        return Iterate(dx, -dx, dz, dw, q[:, -1, 0])
-
-
-def _snapped(machines: Machines, point: Iterate) -> np.ndarray:
-    """x, at 0 or at its bound where the multiplier says so."""
-    x = np.where(point.z > point.x, 0.0, point.x)
-    return np.where(point.w > point.room, machines.u, x)

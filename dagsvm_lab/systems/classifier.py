@@ -64,8 +64,8 @@ class KernelClassifier(Declared, Stored, LikeSVC, ClassifierMixin, BaseEstimator
         Largest violation of the optimality conditions (LIBSVM's stopping quantity)
         that counts as solved.
     solver : {"smo", "qp"}, default="smo"
-        "smo" decomposes in NumPy; "qp" solves each dual exactly with cvxopt, for small
-        data.
+        "smo" decomposes in NumPy, and takes interior points for linear machines of few
+        inputs; "qp" solves each dual exactly with cvxopt, for small data.
     n_jobs : int, default=None
         Jobs that train and predict in parallel, as in joblib: None is one, -1 all
         processors.

@@ -143,10 +143,8 @@ def tune(
     points = Points.of(C, gamma)
     trials = Trials(ests, scorers, data, points.Cs, points.gammas)
     scores = _scores(trials, points, n_jobs)
-    found = []
-    for est, own in zip(ests, scores, strict=True):
-        _, prefix, _ = splitted(est)
-        found.append(_results(points.named(prefix), own))
+    named = [points.named(splitted(est)[1]) for est in ests]
+    found = [_results(own, got) for own, got in zip(named, scores, strict=True)]
     if refit:
         _fit_best(ests, found, every)
     return found if several else found[0]
