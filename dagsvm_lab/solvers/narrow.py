@@ -61,13 +61,16 @@ def solve_narrow(
     ndarray
         The machines that are left to other means.
     """
-    if X.shape[1] > MOST_INPUTS:
-        return which
     done = np.zeros(len(duals.bias), bool)
+    linear = []
+    if X.shape[1] <= MOST_INPUTS:
+        linear = list(_coordinates(X, kernels, which))
+    if not linear:
+        return which
     jobs = min(effective_n_jobs(settings.n_jobs), cpu_count())
     with ThreadPoolExecutor(jobs) as pool:
         each = pool.map if jobs > 1 else map
-        for Z, own in _coordinates(X, kernels, which):
+        for Z, own in linear:
             narrow = [_is_narrow(duals, t, Z.shape[1]) for t in own]
             stacks = list(_stacks(duals, own[narrow]))
             solve = partial(_solve_stack, Z, duals, tol=settings.tol)
@@ -81,14 +84,16 @@ def _coordinates(
     X, kernels: list[Kernel], which: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For each kernel whose values are products of vectors: these, and its machines."""
-    machines_of: dict[Kernel, list[int]] = {}
-    for t in which.tolist():
-        kernel = kernels[0] if len(kernels) == 1 else kernels[t]
-        machines_of.setdefault(kernel, []).append(t)
+    if len(kernels) == 1:
+        machines_of = {kernels[0]: which}
+    else:
+        machines_of = {}
+        for t in which.tolist():
+            machines_of.setdefault(kernels[t], []).append(t)
     for kernel, machines in machines_of.items():
         Z = kernel.coordinates(X)
         if Z is not None:
-            yield Z, np.array(machines)
+            yield Z, np.asarray(machines)
 
 
 def _is_narrow(duals: Duals, t: int, d: int) -> bool:

@@ -78,11 +78,13 @@ def merge_gradient(v2: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(v2[0]), v2[0], v2[1])
 
 
-def smo_stack(table, point: Point, stop, limit) -> np.ndarray:
+def smo_stack(table, point: Point, stop, limit, leave: int = 0) -> np.ndarray:
     """Step the duals of a KernelTable until none violates by more than its `stop`.
 
-    In: `point`, a stack; `stop` and `limit` (duals,), violations and numbers of steps.
-    Out: the steps taken by each dual. beta and v2 of `point` are changed in place.
+    In: `point`, a stack; `stop` and `limit` (duals,), violations and numbers of steps;
+    where at most `leave` duals are not solved, these are left as they are, unless they
+    are few. Out: the steps taken by each dual. beta and v2 of `point` are changed in
+    place.
     """
     taken = np.zeros(len(point.beta), int)
     violation = point.v2[0].max(1) - point.v2[1].min(1)
@@ -95,6 +97,8 @@ def smo_stack(table, point: Point, stop, limit) -> np.ndarray:
         many_steps_left = taken[live] + STEPS_AT_ONCE <= limit[live]
         left += live[unsolved & ~many_steps_left].tolist()
         live = live[unsolved & many_steps_left]
+        if FEW_DUALS < len(live) <= leave:
+            live = live[:0]
     for k in left + live.tolist():
         rest = limit[k] - taken[k]
         taken[k] += smo_one(table.half(k), point.of(k), stop[k], rest)
