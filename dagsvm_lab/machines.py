@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix
 from .bank import STATS, Bank
 from .kernels import Kernel
 from .rows import rows_of
-from .solvers.bank import solve_bank
 from .solvers.dual import Duals
+from .solvers.solve import solve_bank
 
 SETTINGS = dict(
     tol=1e-3, solver="smo", cache_size=2000.0, n_jobs=None, max_iter=-1, verbose=0

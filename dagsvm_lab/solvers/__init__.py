@@ -14,7 +14,7 @@ What is solved
     path                    the same machines for growing C: a solution starts the next
     direct dual (direct.py) all classes at once: Crammer-Singer, Weston-Watkins
 How
-    bank (bank.py)          which machine goes where, and the warning at the end
+    bank (solve.py)         which machine goes where, and the warning at the end
     step (steps.py)         SMO of second order on one dual, or on a stack of them
     H                       half squared distances, which steps take in K's place
     short (short.py)        whole duals stacked: SMO, then Newton, to the last digit

@@ -1,5 +1,7 @@
-"""All duals of a bank: short ones stacked and exact, long ones by active sets that
-grow.
+"""All duals of a bank, each by what suits it.
+
+Linear machines of few inputs by interior points (narrow.py), short ones stacked and
+exact (short.py), long ones by active sets that grow (long.py).
 
 | constant | unit | seconds and memory with other values |
 |---|---|---|
