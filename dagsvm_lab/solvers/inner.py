@@ -31,9 +31,6 @@ interior point method", SIAM J. Optim. 2 (1992).
 | | | to 300 rows more inside their box, C = 1e4 |
 | CLOSED = 1e-9 | of p'x: a gap after which no step is taken, for rounding | Segment |
 | | | as it is, C = 1e4: 1e-12 loses what was found |
-| JAMMED = .2 | share of a step below which the corrector is not trusted | Letter, |
-| | | Segment, one class against the rest: never does not end, .5 1.2 |
-| CENTRE = .2 | of mu: what a plain step then aims at | .1 1.0, .3 1.1 |
 """
 
 from dataclasses import dataclass
@@ -45,8 +42,6 @@ from .interior import NEWTON_STEPS, SHORT, STALLED
 
 LEFT_OVER = 1e-7
 CLOSED = 1e-9
-JAMMED = 0.2
-CENTRE = 0.2
 
 
 @dataclass(frozen=True)
@@ -79,13 +74,6 @@ class Iterate:
         """Some of the machines."""
         return Iterate(*(value[some] for value in vars(self).values()))
 
-    def where(self, some: np.ndarray, other: "Iterate") -> "Iterate":
-        """This of some machines, the other of the rest."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Iterate(
-            *(np.where(some if a.ndim == 1 else some[:, None], a, b) for a, b in pairs)
-        )
-
     def added_to(self, point: "Iterate", length: np.ndarray) -> "Iterate":
         """The point that is this step of every machine, times `length`, further on."""
         along = length[:, None]
@@ -111,23 +99,36 @@ class Iterate:
         return share / np.maximum(np.max(shrinks, axis=0), share)
 
 
-def interior_points(machines: Machines) -> tuple[np.ndarray, np.ndarray]:
-    """x (machines, rows) near the solutions, and the Newton steps of each machine.
+@dataclass(frozen=True)
+class Found:
+    """What interior points found of each machine.
 
-    An x with z > x is 0, one with w > room its bound.
+    Attributes
+    ----------
+    x : (machines, rows), at 0 where z > x, at its bound where w > room.
+    near : (machines,) whether that is near the solution, or where steps led no further.
+    steps : (machines,) Newton steps.
     """
+
+    x: np.ndarray
+    near: np.ndarray
+    steps: np.ndarray
+
+
+def interior_points(machines: Machines) -> Found:
+    """Solve machines to LEFT_OVER, or as far as it goes."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return _interior_points(machines)
 
 
-def _interior_points(machines: Machines) -> tuple[np.ndarray, np.ndarray]:
+def _interior_points(machines: Machines) -> Found:
     """`interior_points`; numbers that overflow end their machine."""
-    found = np.zeros(machines.p.shape)
-    steps = np.zeros(len(found), int)
-    live = np.arange(len(found))
+    n = len(machines.p)
+    found = Found(np.zeros(machines.p.shape), np.zeros(n, bool), np.zeros(n, int))
+    live = np.arange(n)
     point = _start(machines)
-    least = np.full(len(found), np.inf)
-    stalled = np.zeros(len(found), int)
+    least = np.full(n, np.inf)
+    stalled = np.zeros(n, int)
     for step in range(NEWTON_STEPS + 1):
         dual, primal = _residuals(machines, point)
         residual, gap = _shares(machines, point, dual)
@@ -135,11 +136,13 @@ def _interior_points(machines: Machines) -> tuple[np.ndarray, np.ndarray]:
         stalled = np.where(worst < 0.9 * least, 0, stalled + 1)
         least = np.fmin(least, worst)
         # beyond CLOSED rounding moves the residual, and then everything
-        ended = (worst <= LEFT_OVER) | (gap <= CLOSED) | ~np.isfinite(worst)
-        ended |= (stalled >= STALLED) | (step == NEWTON_STEPS)
+        near = (worst <= LEFT_OVER) | (gap <= CLOSED)
+        ended = near | ~np.isfinite(worst) | (stalled >= STALLED)
+        ended |= step == NEWTON_STEPS
         if ended.any():
-            found[live[ended]] = _snapped(machines.of(ended), point.of(ended))
-            steps[live[ended]] = step
+            found.x[live[ended]] = _snapped(machines.of(ended), point.of(ended))
+            found.near[live[ended]] = near[ended]
+            found.steps[live[ended]] = step
             left = ~ended
             if not left.any():
                 break
@@ -151,7 +154,7 @@ def _interior_points(machines: Machines) -> tuple[np.ndarray, np.ndarray]:
             dual = dual[left]
             primal = primal[left]
         point = _newton_step(machines, point, dual, primal)
-    return found, steps
+    return found
 
 
 def _start(machines: Machines) -> Iterate:
@@ -219,14 +222,7 @@ def _newton_step(
     change = newton.change(
         centre - x_z - ahead.x * ahead.z, centre - room_w - ahead.room * ahead.w
     )
-    length = change.longest(point, SHORT)
-    jammed = length < JAMMED
-    if jammed.any():  # a few rows near a bound: plainly towards the centre
-        centre = (CENTRE * mu)[:, None]
-        plain = newton.change(centre - x_z, centre - room_w)
-        change = change.where(~jammed, plain)
-        length = np.where(jammed, plain.longest(point, SHORT), length)
-    return change.added_to(point, length)
+    return change.added_to(point, change.longest(point, SHORT))
 
 
 class _Newton:

@@ -149,8 +149,7 @@ class ActiveSet:
         """
         rows = self.lines.rows
         step = target - self.beta[rows]
-        # the target has the rounding of the sum of all that is held
-        if np.abs(step).max() > NO_STEP * np.abs(self.beta).sum():
+        if np.abs(step).max() > NO_STEP * np.abs(self.beta).max():
             length, k = self._first_bound(rows, step)
             if length < 1.0:
                 self._move(rows, step, length, k)
