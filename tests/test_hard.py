@@ -164,6 +164,59 @@ def test_rank_that_is_too_large_is_refused_and_the_start_kept():
     assert len(asked) <= 8
 
 
+@pytest.mark.parametrize("total", [0.0, 3.0, -2.5])
+def test_rows_may_sum_to_what_others_leave(total):
+    # four rows held at values that sum to -total, the others solved around them
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
+    s = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, 1.0, -1.0)
+    K, u = rbf_kernel(X, gamma=0.3), np.full(60, 20.0)
+    held = np.array([3, 11, 27, 50])
+    beta = np.zeros(60)
+    beta[held] = -total / 4
+    rest = np.setdiff1d(np.arange(60), held)
+    side = rest[s[rest] == (1.0 if total > 0 else -1.0)]
+    beta[side] = total / len(side)
+    K_rest = K[np.ix_(rest, rest)]
+    goal = s[rest] - K[np.ix_(rest, held)] @ beta[held]
+    signs = s[rest]
+    found = solve_hard(
+        np.diagonal(K_rest),
+        lambda at: K_rest[:, at],
+        signs,
+        signs * goal,
+        u[rest],
+        beta[rest],
+        total=total,
+    )
+    assert found.sum() == pytest.approx(total, abs=1e-10)
+    alpha = signs * found
+    violation, noise = conditions(K_rest, signs, signs * goal, u[rest], alpha)
+    assert violation <= max(4 * noise, 1e-9), violation
+
+
+@pytest.mark.parametrize(
+    "how",
+    [dict(kernel="poly", gamma=0.5, coef0=1, C=1e4), dict(gamma=0.5, C=1e6)],
+    ids=["cubic", "gaussian"],
+)
+def test_hard_active_rows_take_no_million_steps(how):
+    # 1,078,946 steps, and 82,958, where steps alone went on after Newton's method
+    segment = load("segment", scaled=True)
+    y = segment.y == np.unique(segment.y)[2]
+    machines = MaxWinsSVC(**how).fit(segment.X, y).machines_
+    assert machines.n_iter[0] < 40_000, machines.n_iter
+    assert machines.converged[0]
+    K = machines.kernel(segment.X, segment.X)
+    alpha = np.zeros(len(y))
+    alpha[machines.support] = np.abs(machines.coef.toarray()[0])
+    s = np.where(y, -1.0, 1.0)  # the first class is False
+    violation, noise = conditions(
+        K, s, np.ones(len(y)), np.full(len(y), how["C"]), alpha
+    )
+    assert violation <= max(1e-3, 4 * noise)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_matrix_that_is_no_kernel_never_makes_the_start_worse(seed):
     rng = np.random.default_rng(seed)

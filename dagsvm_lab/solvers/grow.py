@@ -12,9 +12,9 @@ nothing in four judgements: then rounding is all that is left, or K is not posit
 semidefinite.
 
 Steps are those of steps.py, on the stacked values of few active rows. Active rows that
-take long are solved by Newton's method (newton.py), a dual that takes too long
-altogether by hard.py. search.py holds what is known of the duals between steps, and
-active.py chooses the active rows by it.
+take long are solved by Newton's method (newton.py), or else by hard.py; and by hard.py
+a dual that takes too long altogether. search.py holds what is known of the duals
+between steps, and active.py chooses the active rows by it.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -24,6 +24,9 @@ active.py chooses the active rows by it.
 | | | Segment, Pendigits: a quarter .99, 1.01, four times 1.01, 1.00 |
 | SLOW = 100 | steps, and one a row, till Newton's method | One-versus-rest, |
 | | | C = 1000, Segment: never 1.56, 400 1.09; Vehicle: never 2.21, 400 1.27 |
+| HARD_ROWS = 700 | active rows | hard.py solves no more. Segment, one class against |
+| | | the others, cubic, C = 100, 1e4: never 4.9, 32; Gaussian, C = 1e6: 4.9; all: |
+| | | 400 and 1400 1.0 |
 | SYSTEM = 240,000 | cubed free rows that are worth a step | a dual whose system costs |
 | | | more than SLOW steps takes these first. Covertype's pairs, C = 10: never |
 | | | 1.95, 80,000 .97; C = 100: 1.77, .89; Letter one-versus-rest: 1.00, .91 |
@@ -39,13 +42,14 @@ from .dual import ranges, span, starts
 from .hard import solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
-from .search import ANY_RANK, Search
+from .search import ANY_RANK, MOST_RANK, Search
 from .steps import Point, smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
 
 SPREAD = 1.6
 NARROW_ROWS = 16_384
+HARD_ROWS = 700
 SLOW = 100
 SYSTEM = 240_000
 
@@ -97,7 +101,7 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
     s = search.duals.s[own]
     p = search.duals.p[own]
     u = search.duals.u[own]
-    most_rank = None if n <= ANY_RANK else n // 8
+    most_rank = None if n <= ANY_RANK else min(n // 4, MOST_RANK)
 
     def columns(at: np.ndarray) -> np.ndarray:
         """Kernel columns of some of the dual's rows."""
@@ -192,7 +196,8 @@ def step_alone(search: Search, values: KernelValues, k: int, rows, room: float) 
 def step_stack(search: Search, values: KernelValues, group, rows, count) -> None:
     """Step the active `rows` of the duals `group`, `count` of each, in stacked arrays.
 
-    Those that take long go on by Newton's method; where that fails, by more steps.
+    Those that take long go on by Newton's method; where that fails, by as many steps
+    again; and then, if they are few, by hard.py.
     """
     at, shape = stacked(count)
     table = own_matrices(values.half_distances(group, rows, at, shape))
@@ -206,11 +211,16 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
     for k in np.flatnonzero((taken >= most) & (taken < left)):
         t = group[k]
         own = rows[span(first, count, k)]
-        if not step_newton(search, t, own):
-            one = point.of(k)
-            rest = left[k] - taken[k]
-            search.steps[t] += smo_one(table.half(k), one, search.aim[t], rest)
-            search.store(own, one, slice(count[k]))
+        if step_newton(search, t, own):
+            continue
+        one = point.of(k)
+        rest = left[k] - taken[k]
+        again = min(rest, most[k]) if count[k] <= HARD_ROWS else rest
+        more = smo_one(table.half(k), one, search.aim[t], again)
+        search.steps[t] += more
+        search.store(own, one, slice(count[k]))
+        if again <= more < rest:
+            step_hard(search, t, own)
 
 
 def stacked(count: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], tuple[int, int]]:
@@ -250,6 +260,19 @@ def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
         search.beta[rows] = found[0]
         search.v[rows] = v[0]
     return bool(settled[0])
+
+
+def step_hard(search: Search, k: int, rows: np.ndarray) -> None:
+    """Solve the active `rows` of dual k by hard.py."""
+    K, goal = active_system(search, k, rows)
+    s = search.duals.s[rows]
+    u = search.duals.u[rows]
+    beta = search.beta[rows]
+    found = solve_hard(
+        K.diagonal(), lambda at: K[:, at], s, s * goal, u, beta, total=beta.sum()
+    )
+    search.beta[rows] = found
+    search.v[rows] = goal - K @ found
 
 
 def active_system(

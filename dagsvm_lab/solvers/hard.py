@@ -1,12 +1,13 @@
 r"""The finish of duals on which SMO gives up: low rank, equal rows, huge bounds.
 
-    minimise  1/2 b'Kb - g'b   with  sum b = 0,  lo <= b <= hi
+    minimise  1/2 b'Kb - g'b   with  sum b = total,  lo <= b <= hi
 
-(dual.py has b = s alpha, g = s p.) Where K is of low rank and C is huge, SMO takes
-millions of steps, and the free variables of a solution are not unique. Here K = Z Z' by
-a pivoted Cholesky factor (lowrank.py), Z centred, which the fixed sum allows, and the
-active set of vertex.py solves the dual of Z Z'. What K - Z Z' makes of its b goes into
-g, and the active set again: the answer is K's, not Z Z''s.
+(dual.py has b = s alpha, g = s p, total = 0; for active rows g and total hold what the
+others contribute.) Where K is of low rank and C is huge, SMO takes millions of steps,
+and the free variables of a solution are not unique. Here K = Z Z' by a pivoted Cholesky
+factor (lowrank.py), Z centred, which the fixed sum allows, and the active set of
+vertex.py solves the dual of Z Z'. What K - Z Z' makes of its b goes into g, and the
+active set again: the answer is K's, not Z Z''s.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -44,6 +45,7 @@ def solve_hard(
     beta: np.ndarray,
     near: float = NEAR,
     factored: Callable | None = None,
+    total: float = 0.0,
 ) -> np.ndarray | None:
     """beta of the best point found from a feasible one; None if the rank is too large.
 
@@ -58,9 +60,11 @@ def solve_hard(
         what rounding leaves.
     factored : gives the factor of K from its diagonal and columns, or None where the
         rank is too large; by default `centred_factor`, whatever the rank.
+    total : what beta sums to.
     """
     live = np.flatnonzero(u > 0)
-    if len(np.unique(s[live])) < 2:  # one sign only: zero is the only feasible point
+    one_sign = len(np.unique(s[live])) < 2
+    if one_sign and not total:  # zero is the only feasible point
         return np.zeros(len(s))
     factored = factored or centred_factor
     # (live, rank)
@@ -78,7 +82,7 @@ def solve_hard(
         return _Judged(s * alpha, f, noise, found, solved)
 
     points = [judged(beta)]
-    active = ActiveSet(Z, *box(s[live], u[live]))
+    active = ActiveSet(Z, *box(s[live], u[live]), total)
     for _ in range(CORRECTIONS):
         last = points[-1].beta[live]
         # what K - Z Z' makes of the last point goes into g
@@ -89,7 +93,7 @@ def solve_hard(
         points.append(judged(found))
         if points[-1].solved:
             break
-    return _best(points).beta
+    return _best(points, total).beta
 
 
 def _times(columns: Callable, beta: np.ndarray) -> np.ndarray:
@@ -120,21 +124,20 @@ class _Judged:
     certificate: Certificate
     solved: bool
 
-    @property
-    def objective(self) -> float:
-        """The objective, without what it gains where b does not sum to 0 exactly."""
+    def objective(self, total: float) -> float:
+        """The objective, without what it gains where b does not sum to `total`."""
         found = self.certificate
-        return found.objective + found.bias * float(self.beta.sum())
+        return found.objective + found.bias * (float(self.beta.sum()) - total)
 
 
-def _best(points: list[_Judged]) -> _Judged:
+def _best(points: list[_Judged], total: float) -> _Judged:
     """The point of least violation, of those at the least objective up to rounding."""
-    least = min(point.objective for point in points)
+    least = min(point.objective(total) for point in points)
 
     def order(point: _Judged) -> tuple:
         size = float(np.abs(point.beta).sum())
         rounded = 1e-12 * abs(least) + point.noise * size
-        above = point.objective > least + rounded
+        above = point.objective(total) > least + rounded
         return above, not point.solved, point.certificate.kkt_violation
 
     return min(points, key=order)
