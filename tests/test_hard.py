@@ -217,6 +217,19 @@ def test_hard_active_rows_take_no_million_steps(how):
     assert violation <= max(1e-3, 4 * noise)
 
 
+def test_a_rank_below_half_of_the_rows_is_solved_to_a_vertex():
+    # two classes that overlap, cubic in six inputs: rank 83 of 300 rows
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 6))
+    s = np.where(X[:, 0] * X[:, 1] + rng.normal(size=300) > 0, 1.0, -1.0)
+    K, p, u = (0.3 * X @ X.T + 1) ** 3, np.ones(300), np.full(300, 100.0)
+    alpha = hard(K, s, p, u)
+    violation, noise = conditions(K, s, p, u, alpha)
+    assert violation <= max(4 * noise, 1e-9), violation
+    free = (alpha > 0) & (alpha < u)
+    assert np.count_nonzero(free) <= 84, free.sum()  # a vertex: at most rank + 1
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_matrix_that_is_no_kernel_never_makes_the_start_worse(seed):
     rng = np.random.default_rng(seed)

@@ -42,7 +42,7 @@ from .dual import ranges, span, starts
 from .hard import solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
-from .search import ANY_RANK, MOST_RANK, Search
+from .search import ANY_RANK, MOST_FACTOR, Search
 from .steps import Point, smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
@@ -101,7 +101,7 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
     s = search.duals.s[own]
     p = search.duals.p[own]
     u = search.duals.u[own]
-    most_rank = None if n <= ANY_RANK else min(n // 4, MOST_RANK)
+    most_rank = None if n <= ANY_RANK else min(n // 2, MOST_FACTOR // n)
 
     def columns(at: np.ndarray) -> np.ndarray:
         """Kernel columns of some of the dual's rows."""

@@ -9,10 +9,10 @@ them. Where their kernel values come from stands in values.py.
 | | | One-versus-rest on 4,000 rows of USPS: 700 1.04, 2800 .95 |
 | JUDGEMENTS = 4 | without gain, after which a dual ends | Segment, C = 1000: 2 .93, |
 | | | 8 1.11; Letter: 1.04, 1.03; Pendigits: 1.01, 1.02 |
-| ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is a quarter |
-| | | of the rows, at most MOST_RANK: full ranks cost it more than steps. White wine, |
-| | | 2,500 rows, cubic (rank 363): an eighth 7, and unsolved |
-| MOST_RANK = 2000 | of a factor | bounds memory |
+| ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is half of the |
+| | | rows: full ranks cost it more than steps. Red wine, two classes of 1,236 rows, |
+| | | cubic, C = 1e5 (rank 363): a quarter 50, and unsolved |
+| MOST_FACTOR = 2^25 | entries of a factor | bounds memory |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
 """
 
@@ -30,7 +30,7 @@ from .steps import Point, merge_gradient, split_gradient
 ALONE = 1400
 JUDGEMENTS = 4
 ANY_RANK = 400
-MOST_RANK = 2000
+MOST_FACTOR = 1 << 25
 MEASURED = 1 << 18
 
 

@@ -17,8 +17,8 @@ Invariants: b is in its box, and its sum stays; no step raises the objective; th
 of the free rows are independent. Bounded rows are judged with (w, bias) of the system,
 not with K b: a b of 1e10 leaves its rounding in K b.
 
-Where Z is known and narrow, it starts from interior points (narrow.py) and has hardly a
-step to take; else from where SMO gave up.
+Where Z has few columns, it starts from interior points (inner.py) and has hardly a step
+to take; else from where SMO gave up.
 
 References: Megiddo, "On finding primal- and dual-optimal bases", ORSA J. Computing 3
 (1991); Scheinberg, "An efficient implementation of an active set method for SVMs",
