@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 from dagsvm_lab import CrammerSingerSVC, MaxWinsSVC, load, solve_qp, solve_smo
 from dagsvm_lab.solvers.dual import measure, problem, snap
-from dagsvm_lab.solvers.hard import solve_hard
+from dagsvm_lab.solvers.hard import HardDual, solve_hard
 from dagsvm_lab.solvers.lowrank import centred_factor
 from dagsvm_lab.solvers.vertex import ActiveSet
 
@@ -25,7 +25,7 @@ EPS = np.finfo(float).eps
 def hard(K, s, p, u, beta=None, **how):
     """alpha of `solve_hard` on a matrix, from zero if no start is given."""
     start = np.zeros(len(s)) if beta is None else beta
-    found = solve_hard(np.diagonal(K), lambda rows: K[:, rows], s, p, u, start, **how)
+    found = solve_hard(HardDual.of_matrix(K, s, p, u), start, **how)
     return None if found is None else s * found
 
 
@@ -159,8 +159,8 @@ def test_rank_that_is_too_large_is_refused_and_the_start_kept():
         asked.extend(rows)
         return rbf_kernel(X, X[rows])
 
-    start = np.zeros(50)
-    assert solve_hard(np.ones(50), columns, s, p, u, start, factored=six) is None
+    dual = HardDual(np.ones(50), columns, s, p, u)
+    assert solve_hard(dual, np.zeros(50), factored=six) is None
     assert len(asked) <= 8
 
 
@@ -180,15 +180,8 @@ def test_rows_may_sum_to_what_others_leave(total):
     K_rest = K[np.ix_(rest, rest)]
     goal = s[rest] - K[np.ix_(rest, held)] @ beta[held]
     signs = s[rest]
-    found = solve_hard(
-        np.diagonal(K_rest),
-        lambda at: K_rest[:, at],
-        signs,
-        signs * goal,
-        u[rest],
-        beta[rest],
-        total=total,
-    )
+    dual = HardDual.of_matrix(K_rest, signs, signs * goal, u[rest], total)
+    found = solve_hard(dual, beta[rest])
     assert found.sum() == pytest.approx(total, abs=1e-10)
     alpha = signs * found
     violation, noise = conditions(K_rest, signs, signs * goal, u[rest], alpha)

@@ -39,7 +39,7 @@ import numpy as np
 from .active import aim_anew, choose_next
 from .columns import arrays
 from .dual import ranges, span, starts
-from .hard import solve_hard
+from .hard import HardDual, solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
 from .search import ANY_RANK, MOST_FACTOR, Search
@@ -116,9 +116,8 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
         return search.factor.Z
 
     search.allowed[k] = search.limit[k]  # steps alone, where this fails
-    start = search.beta[own]
-    diagonal = rows.diagonal(ids)
-    beta = solve_hard(diagonal, columns, s, p, u, start, factored=factored)
+    dual = HardDual(rows.diagonal(ids), columns, s, p, u)
+    beta = solve_hard(dual, search.beta[own], factored=factored)
     if beta is None:  # of high rank: on with SMO
         return
     search.beta[own] = beta
@@ -268,9 +267,7 @@ def step_hard(search: Search, k: int, rows: np.ndarray) -> None:
     s = search.duals.s[rows]
     u = search.duals.u[rows]
     beta = search.beta[rows]
-    found = solve_hard(
-        K.diagonal(), lambda at: K[:, at], s, s * goal, u, beta, total=beta.sum()
-    )
+    found = solve_hard(HardDual.of_matrix(K, s, s * goal, u, beta.sum()), beta)
     search.beta[rows] = found
     search.v[rows] = goal - K @ found
 

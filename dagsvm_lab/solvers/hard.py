@@ -23,10 +23,11 @@ not Z Z''s.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from .dual import Certificate, box, is_solved, measure, rounding, snap
+from .dual import box, is_solved, measure, rounding, snap
 from .inner import Machines, interior_points
 from .lowrank import centred_factor
 from .vertex import NEAR, ActiveSet
@@ -41,66 +42,97 @@ def hard_after(n: int) -> int:
     return 400 + 4 * n
 
 
-def solve_hard(
-    diagonal: np.ndarray,
-    columns: Callable,
-    s: np.ndarray,
-    p: np.ndarray,
-    u: np.ndarray,
-    beta: np.ndarray,
-    near: float = NEAR,
-    factored: Callable | None = None,
-    total: float = 0.0,
-) -> np.ndarray | None:
-    """beta of the best point found from a feasible one; None if the rank is too large.
+@dataclass(frozen=True)
+class HardDual:
+    """A dual whose kernel matrix is known by columns.
 
-    Parameters
+    Attributes
     ----------
     diagonal : (n,) K_ii.
     columns : gives K[:, rows] in float64; asked for as many as the rank, and for the
         support vectors of each round.
     s, p, u : (n,) as in dual.py.
+    total : what beta sums to.
+    """
+
+    diagonal: np.ndarray
+    columns: Callable
+    s: np.ndarray
+    p: np.ndarray
+    u: np.ndarray
+    total: float = 0.0
+
+    @classmethod
+    def of_matrix(cls, K: np.ndarray, s, p, u, total: float = 0.0) -> Self:
+        """The dual on a whole matrix K."""
+        return cls(np.diagonal(K), lambda rows: K[:, rows], s, p, u, total)
+
+    def times(self, beta: np.ndarray) -> np.ndarray:
+        """K beta, from the columns of the support vectors, some at a time."""
+        product = np.zeros(len(beta))
+        support = np.flatnonzero(beta)
+        for k in range(0, len(support), BLOCK_COLUMNS):
+            part = support[k : k + BLOCK_COLUMNS]
+            product += self.columns(part) @ beta[part]
+        return product
+
+    def judged(self, beta: np.ndarray, near: float) -> "_Judged":
+        """What K says of a point; `near` as of `solve_hard`."""
+        alpha = snap(np.clip(self.s * beta, 0.0, self.u), self.u)
+        beta = self.s * alpha
+        f = self.times(beta)
+        noise = float(rounding(self.diagonal, alpha))
+        found = measure(f, self.s, self.p, self.u, alpha, noise=noise)
+        tol = near * np.abs(self.p).max()
+        solved = bool(is_solved(found.kkt_violation, tol, noise))
+        # without what it gains where b does not sum to the total exactly
+        beyond = float(beta.sum()) - self.total
+        objective = found.objective + found.bias * beyond
+        return _Judged(beta, f, noise, objective, found.kkt_violation, solved)
+
+
+def solve_hard(
+    dual: HardDual,
+    beta: np.ndarray,
+    near: float = NEAR,
+    factored: Callable | None = None,
+) -> np.ndarray | None:
+    """beta of the best point found from a feasible one; None if the rank is too large.
+
+    Parameters
+    ----------
+    dual : HardDual
     beta : (n,) the start, which is given back where nothing better is found.
     near : violation, over the largest |p|, that is corrected no further; at 0 only
         what rounding leaves.
     factored : gives the factor of K from its diagonal and columns, or None where the
         rank is too large; by default `centred_factor`, whatever the rank.
-    total : what beta sums to.
     """
-    live = np.flatnonzero(u > 0)
-    one_sign = len(np.unique(s[live])) < 2
-    if one_sign and total == 0.0:  # zero is the only feasible point
-        return np.zeros(len(s))
+    live = np.flatnonzero(dual.u > 0)
+    s = dual.s[live]
+    u = dual.u[live]
+    if len(np.unique(s)) < 2 and dual.total == 0.0:  # zero is the only feasible point
+        return np.zeros(len(beta))
     factored = factored or centred_factor
     # (live, rank)
-    Z = factored(diagonal[live], lambda rows: columns(live[rows])[live])
+    Z = factored(dual.diagonal[live], lambda rows: dual.columns(live[rows])[live])
     if Z is None:
         return None
-
-    def judged(beta: np.ndarray) -> _Judged:
-        """What there is to know of a point, from K itself."""
-        alpha = snap(np.clip(s * beta, 0.0, u), u)
-        f = _times(columns, s * alpha)
-        noise = float(rounding(diagonal, alpha))
-        found = measure(f, s, p, u, alpha, noise=noise)
-        solved = bool(is_solved(found.kkt_violation, near * np.abs(p).max(), noise))
-        return _Judged(s * alpha, f, noise, found, solved)
-
-    points = [judged(beta)]
-    active = ActiveSet(Z, *box(s[live], u[live]), total)
+    points = [dual.judged(beta, near)]
+    active = ActiveSet(Z, *box(s, u), dual.total)
     for k in range(CORRECTIONS):
         last = points[-1].beta[live]
         # what K - Z Z' makes of the last point goes into g
         beyond_Z = points[-1].f[live] - Z @ (Z.T @ last)
-        g = (s * p)[live] - beyond_Z
-        if k == 0 and total == 0.0:
-            last = _from_inside(Z, s[live], g, u[live], last)
-        found = np.zeros(len(s))
+        g = s * dual.p[live] - beyond_Z
+        if k == 0 and dual.total == 0.0:
+            last = _from_inside(Z, s, g, u, last)
+        found = np.zeros(len(beta))
         found[live] = active.solve(g, last)
-        points.append(judged(found))
+        points.append(dual.judged(found, near))
         if points[-1].solved:
             break
-    return _best(points, total).beta
+    return _best(points).beta
 
 
 def _from_inside(Z, s, g, u, beta) -> np.ndarray:
@@ -113,16 +145,6 @@ def _from_inside(Z, s, g, u, beta) -> np.ndarray:
     return s * found.x[0] if found.near[0] else beta
 
 
-def _times(columns: Callable, beta: np.ndarray) -> np.ndarray:
-    """K beta, from the columns of the support vectors, some at a time."""
-    product = np.zeros(len(beta))
-    support = np.flatnonzero(beta)
-    for k in range(0, len(support), BLOCK_COLUMNS):
-        part = support[k : k + BLOCK_COLUMNS]
-        product += columns(part) @ beta[part]
-    return product
-
-
 @dataclass(frozen=True)
 class _Judged:
     """What there is to know of a point.
@@ -131,30 +153,26 @@ class _Judged:
     ----------
     beta, f : (n,) the point, and K beta.
     noise : what rounding leaves of a violation.
-    certificate : of the point.
+    objective, violation : of the point.
     solved : whether rounding is all that is left of its violation.
     """
 
     beta: np.ndarray
     f: np.ndarray
     noise: float
-    certificate: Certificate
+    objective: float
+    violation: float
     solved: bool
 
-    def objective(self, total: float) -> float:
-        """The objective, without what it gains where b does not sum to `total`."""
-        found = self.certificate
-        return found.objective + found.bias * (float(self.beta.sum()) - total)
 
-
-def _best(points: list[_Judged], total: float) -> _Judged:
+def _best(points: list[_Judged]) -> _Judged:
     """The point of least violation, of those at the least objective up to rounding."""
-    least = min(point.objective(total) for point in points)
+    least = min(point.objective for point in points)
 
     def order(point: _Judged) -> tuple:
         size = float(np.abs(point.beta).sum())
         rounded = 1e-12 * abs(least) + point.noise * size
-        above = point.objective(total) > least + rounded
-        return above, not point.solved, point.certificate.kkt_violation
+        above = point.objective > least + rounded
+        return above, not point.solved, point.violation
 
     return min(points, key=order)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from .dual import Dual, box, build, check_tol, matrix, problem, warn
-from .hard import solve_hard
+from .hard import HardDual, solve_hard
 from .vertex import balanced
 
 # of cvxopt, which is to go as far as float64 lets it
@@ -73,7 +73,7 @@ def solve_qp(K, y, C=1.0, tol: float = 1e-9, *, linear=None, upper=None) -> Dual
     upper_live = u[live] / size
     beta[live], steps = _interior_points(gram, s[live], linear_live, upper_live)
     start = size * beta
-    beta = solve_hard(K.diagonal(), lambda rows: K[:, rows], s, p, u, start, near=0.0)
+    beta = solve_hard(HardDual.of_matrix(K, s, p, u), start, near=0.0)
     dual = build(K, s, p, u, s * beta, steps, tol * size)
     if dual.converged and convex:
         return dual

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from ..kernels import Kernel
 from ..threads import one_thread
 from .dual import Dual, Duals, build, warn
-from .hard import solve_hard
+from .hard import HardDual, solve_hard
 from .long import Settings, solve_long, solve_matrix
 from .narrow import solve_narrow
 from .short import SHORT_ROWS, solve_short
@@ -173,7 +173,7 @@ def finish(K, duals: Duals, t: int, tol: float) -> Dual:
     u = duals.u[part]
     start = s * duals.alpha[part]
     steps = int(duals.n_iter[t])
-    beta = solve_hard(K.diagonal(), lambda at: K[:, at], s, p, u, start)
+    beta = solve_hard(HardDual.of_matrix(K, s, p, u), start)
     dual = build(K, s, p, u, s * beta, steps, tol)
     return dual if dual.converged else solve_matrix(K, s, p, u, Settings(tol))
 
