@@ -210,6 +210,17 @@ def test_hard_active_rows_take_no_million_steps(how):
     assert violation <= max(1e-3, 4 * noise)
 
 
+@pytest.mark.slow
+def test_a_dual_of_full_rank_is_solved_after_long():
+    # 10,000,008 steps, and a violation of 18, before: free rows of a smooth kernel
+    wine = load("winequality-red")
+    X = (wine.X - wine.X.mean(axis=0)) / wine.X.std(axis=0)
+    est = MaxWinsSVC(gamma=0.01, C=1e6).fit(X, wine.y == 6)
+    machines = est.machines_
+    assert machines.converged[0], machines.kkt_violation
+    assert machines.n_iter[0] < 200_000, machines.n_iter
+
+
 def test_a_rank_below_half_of_the_rows_is_solved_to_a_vertex():
     # two classes that overlap, cubic in six inputs: rank 83 of 300 rows
     rng = np.random.default_rng(2)

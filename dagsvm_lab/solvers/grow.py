@@ -24,9 +24,9 @@ between steps, and active.py chooses the active rows by it.
 | | | Segment, Pendigits: a quarter .99, 1.01, four times 1.01, 1.00 |
 | SLOW = 100 | steps, and one a row, till Newton's method | One-versus-rest, |
 | | | C = 1000, Segment: never 1.56, 400 1.09; Vehicle: never 2.21, 400 1.27 |
-| HARD_ROWS = 700 | active rows | hard.py solves no more. Segment, one class against |
-| | | the others, cubic, C = 100, 1e4: never 4.9, 32; Gaussian, C = 1e6: 4.9; all: |
-| | | 400 and 1400 1.0 |
+| HARD_ROWS = 1000 | active rows | hard.py solves no more. Segment, one class against |
+| | | the others, cubic, C = 100, 1e4: never 5.1, 32; Red wine, C = 1e6: 700 4.1, |
+| | | 1400 1.6 |
 | SYSTEM = 240,000 | cubed free rows that are worth a step | a dual whose system costs |
 | | | more than SLOW steps takes these first. Covertype's pairs, C = 10: never |
 | | | 1.95, 80,000 .97; C = 100: 1.77, .89; Letter one-versus-rest: 1.00, .91 |
@@ -42,14 +42,14 @@ from .dual import ranges, span, starts
 from .hard import HardDual, solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
-from .search import ANY_RANK, MOST_FACTOR, Search
+from .search import LATE, Search
 from .steps import Point, smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
 
 SPREAD = 1.6
 NARROW_ROWS = 16_384
-HARD_ROWS = 700
+HARD_ROWS = 1000
 SLOW = 100
 SYSTEM = 240_000
 
@@ -92,16 +92,15 @@ def judge_in_double(search: Search, values: KernelValues) -> None:
 
 
 def finish_hard(search: Search, values: KernelValues, k: int) -> None:
-    """Solve dual k by hard.py, if it is short or of low rank; asked once a dual."""
+    """Solve dual k by hard.py, if it is short or of low rank, or has taken long."""
     own = search.of(k)
-    n = search.length[k]
     rows = values.rows[k]
     ids = values.ids[own]
     left = rows.left[ids]
     s = search.duals.s[own]
     p = search.duals.p[own]
     u = search.duals.u[own]
-    most_rank = None if n <= ANY_RANK else min(n // 2, MOST_FACTOR // n)
+    most_rank = search.most_rank(k)
 
     def columns(at: np.ndarray) -> np.ndarray:
         """Kernel columns of some of the dual's rows."""
@@ -110,18 +109,17 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
     def factored(diagonal, columns) -> np.ndarray | None:
         """The factor of K: that of the dual before, if it had the same rows."""
         live = ids[u > 0]
-        if search.factor is None or not search.factor.is_of(rows, live):
+        if search.factor is None or not search.factor.is_of(rows, live, most_rank):
             Z = centred_factor(diagonal, columns, most_rank)
-            search.factor = KeptFactor(rows, live, Z)
+            search.factor = KeptFactor(rows, live, most_rank, Z)
         return search.factor.Z
 
-    search.allowed[k] = search.limit[k]  # steps alone, where this fails
+    search.allowed[k] = min(search.limit[k], LATE * search.steps[k])
     dual = HardDual(rows.diagonal(ids), columns, s, p, u)
     beta = solve_hard(dual, search.beta[own], factored=factored)
     if beta is None:  # of high rank: on with SMO
         return
     search.beta[own] = beta
-    search.allowed[k] = min(search.limit[k], 10 * search.steps[k])
     search.stalled[k] = 0
     one = np.array([k])
     search.judge(one, values.products(search, one))

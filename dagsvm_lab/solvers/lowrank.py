@@ -20,16 +20,18 @@ class KeptFactor:
     """The factor Z of the kernel matrix of some rows, kept for duals of the same ones.
 
     `ids` are the rows' numbers among the prepared `rows`; Z is None where the rank is
-    too large.
+    above `most_rank`.
     """
 
     rows: Rows
     ids: np.ndarray
+    most_rank: int | None
     Z: np.ndarray | None
 
-    def is_of(self, rows: Rows, ids: np.ndarray) -> bool:
-        """Whether it is the factor of these rows."""
-        return self.rows is rows and np.array_equal(self.ids, ids)
+    def is_of(self, rows: Rows, ids: np.ndarray, most_rank: int | None) -> bool:
+        """Whether it is the factor of these rows, or none up to this rank."""
+        same = self.rows is rows and np.array_equal(self.ids, ids)
+        return same and (self.Z is not None or self.most_rank == most_rank)
 
 
 def centred_factor(

@@ -12,6 +12,9 @@ them. Where their kernel values come from stands in values.py.
 | ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is half of the |
 | | | rows: full ranks cost it more than steps. Red wine, two classes of 1,236 rows, |
 | | | cubic, C = 1e5 (rank 363): a quarter 50, and unsolved |
+| LATE = 10 | times hard.py's patience: float32 has no more steps, and then |
+| LATE_ROWS = 2000 | rows or fewer may have any rank. Red wine, 1,599 rows, Gaussian, |
+| | | gamma = .01, C = 1e6 (rank 1,358): neither 5.8, and unsolved |
 | MOST_FACTOR = 2^25 | entries of a factor | bounds memory |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
 """
@@ -30,6 +33,8 @@ from .steps import Point, merge_gradient, split_gradient
 ALONE = 1400
 JUDGEMENTS = 4
 ANY_RANK = 400
+LATE = 10
+LATE_ROWS = 2000
 MOST_FACTOR = 1 << 25
 MEASURED = 1 << 18
 
@@ -158,11 +163,19 @@ class Search:
         self.best[some] = np.minimum(best, objective)
 
     def allow(self, exact: bool) -> None:
-        """Set the steps after which other means take over: in float64, or if short."""
+        """Set the steps after which other means take over, or float64 does."""
         patient = (not exact) & (self.length > ANY_RANK)
-        more = np.where(patient, np.inf, hard_after(self.length))
+        more = np.where(patient, LATE, 1) * hard_after(self.length)
         most = self.steps + more
         self.allowed = np.minimum(self.limit, most)
+
+    def most_rank(self, k: int) -> int | None:
+        """The largest rank with which hard.py may solve dual k; None if any may be."""
+        n = int(self.length[k])
+        late = self.steps[k] >= LATE * hard_after(n)
+        if n <= (LATE_ROWS if late else ANY_RANK):
+            return None
+        return min(n // 2, MOST_FACTOR // n)
 
     def solved(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals violate by no more than `tol`, or than rounding leaves."""
