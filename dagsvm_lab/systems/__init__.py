@@ -10,7 +10,8 @@ What every system has
 What some have
     neighbourhood.py          shares of the classes around each row (posterior.py)
     geometry.py, growing.py   where the classes lie; how a tree grows (trees.py)
-    sparse.py                 a sparse logistic regression, the filter (filtered.py)
+    sparse.py, study.py       a sparse logistic regression, the filter (filtered.py);
+                              rows on which it is chosen
 What is done with several
     search.py, comparison.py  choosing C and gamma; accuracy and cost side by side
     splits.py, folds.py       rows as they are given; what systems share on them

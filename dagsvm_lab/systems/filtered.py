@@ -42,8 +42,6 @@ the k-th smallest of s(x_i, y_i) for k = ceil((1 - alpha)(n + 1)), infinite if k
     most the k-th smallest of the others, which is q.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Annotated, Self
 
@@ -68,73 +66,21 @@ from .sparse import (
     DRAWN_ROWS,
     DRAWN_VECTORS,
     KERNEL_RANGE,
-    White,
     filter_bank,
     lead_bound,
     leads,
     matching_pursuit,
-    multinomial,
 )
+from .study import PARTS as PARTS  # notebook 05 lists this module's constants
+from .study import Study, stratified_parts
 
 FILTER_SIZES = (8, 16, 32, 64, 128, 256)  # support vectors of a filter
 FEWEST_ROWS = 60  # with fewer rows there is no filter: its bound would be a guess
 STUDIED = 3000  # rows on which size and bound are chosen: so many, or
 STUDIED_OF_A_CLASS = 400  # so many times the classes; 26 letters need them
-PARTS = 4  # of these rows; held out in turn
 MOST_LOST = 0.015  # share of the rows whose right answers may be lost, at most
 MACHINE_COST = 10.0  # kernel values that asking one more machine is worth
 REJECTED = 1000.0  # score of a rejected class, before its lead
-
-
-@dataclass(frozen=True)
-class Study:
-    """Rows on which a filter is chosen.
-
-    `K` are their kernel values with the support vectors `at` (places in `Bank.support`,
-    best first), `f` the machines' outputs, `right` says where the graph answers right,
-    and `share` is that of right answers which may be lost.
-    """
-
-    K: np.ndarray  # (rows, candidates)
-    at: np.ndarray  # (candidates,)
-    codes: np.ndarray
-    row_weight: np.ndarray
-    part: np.ndarray  # 0 to PARTS - 1
-    f: np.ndarray  # (rows, machines)
-    right: np.ndarray
-    share: float
-    n_classes: int
-
-    @cached_property
-    def white(self) -> White:
-        """White coordinates of the kernel values."""
-        return White.of(self.K)
-
-    def fitted(self, rows: np.ndarray, q: int, start: np.ndarray | None = None):
-        """Weights (q + 1, classes) of a filter of size q, fitted on some rows."""
-        if start is None:
-            start = np.zeros((1, self.n_classes))
-        z = self.white(self.K[rows, :q])
-        return multinomial(z, self.codes[rows], self.row_weight[rows], start)
-
-    def leads(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Leads of all classes on some rows: (rows, classes)."""
-        z = self.white(self.K[rows, : len(weights) - 1])
-        return leads(z.T @ weights)
-
-    def own(self, rows: np.ndarray, lead: np.ndarray) -> np.ndarray:
-        """Leads of the rows' own classes, 0 where the graph has no right answer."""
-        own = lead[np.arange(len(rows)), self.codes[rows]]
-        return np.where(self.right[rows], own, 0.0)
-
-    def held_out_leads(self, q: int) -> np.ndarray:
-        """Leads (rows, classes) by filters of size q that had not seen the part."""
-        lead = np.zeros((len(self.codes), self.n_classes))
-        for k in range(PARTS):
-            held = np.flatnonzero(self.part == k)
-            weights = self.fitted(np.flatnonzero(self.part != k), q)
-            lead[held] = self.leads(held, weights)
-        return lead
 
 
 class FilteredDAGSVC(BankClassifier):
@@ -527,15 +473,6 @@ def kernel_values(bank: Bank, X, vectors: np.ndarray) -> np.ndarray:
     if bank.vectors is None:
         return X[:, bank.support[vectors]]
     return bank.kernel(X, bank.vectors[vectors])
-
-
-def stratified_parts(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A part from 0 to PARTS - 1 for each row; a class of one row is not in part 0."""
-    part = np.zeros(len(codes), dtype=int)
-    for c in np.unique(codes):
-        rows = rng.permutation(np.flatnonzero(codes == c))
-        part[rows] = (np.arange(len(rows)) + 1) % PARTS
-    return part
 
 
 def with_filter(coef: sparse.csr_matrix, at: np.ndarray) -> sparse.csr_matrix:
