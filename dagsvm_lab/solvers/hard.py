@@ -96,6 +96,7 @@ def solve_hard(
     beta: np.ndarray,
     near: float = NEAR,
     factored: Callable | None = None,
+    inside: bool = False,
 ) -> np.ndarray | None:
     """beta of the best point found from a feasible one; None if the rank is too large.
 
@@ -107,6 +108,7 @@ def solve_hard(
         what rounding leaves.
     factored : gives the factor of K from its diagonal and columns, or None where the
         rank is too large; by default `centred_factor`, whatever the rank.
+    inside : whether to begin from interior points, as pays for many rows.
     """
     live = np.flatnonzero(dual.u > 0)
     s = dual.s[live]
@@ -125,7 +127,7 @@ def solve_hard(
         # what K - Z Z' makes of the last point goes into g
         beyond_Z = points[-1].f[live] - Z @ (Z.T @ last)
         g = s * dual.p[live] - beyond_Z
-        if k == 0 and dual.total == 0.0:
+        if inside and k == 0:
             last = _from_inside(Z, s, g, u, last)
         found = np.zeros(len(beta))
         found[live] = active.solve(g, last)

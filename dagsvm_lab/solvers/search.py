@@ -9,13 +9,12 @@ them. Where their kernel values come from stands in values.py.
 | | | One-versus-rest on 4,000 rows of USPS: 700 1.04, 2800 .95 |
 | JUDGEMENTS = 4 | without gain, after which a dual ends | Segment, C = 1000: 2 .93, |
 | | | 8 1.11; Letter: 1.04, 1.03; Pendigits: 1.01, 1.02 |
-| ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is half of the |
-| | | rows: full ranks cost it more than steps. Red wine, two classes of 1,236 rows, |
-| | | cubic, C = 1e5 (rank 363): a quarter 50, and unsolved |
-| LATE = 10 | times hard.py's patience: float32 has no more steps, and then |
+| ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is an eighth |
+| | | of the rows: full ranks cost it more than steps |
+| VERY_LONG = 200,000 | steps, after which the rank may be half of the rows, and |
 | LATE_ROWS = 2000 | rows or fewer may have any rank. Red wine, 1,599 rows, Gaussian, |
-| | | gamma = .01, C = 1e6 (rank 1,358): neither 5.8, and unsolved |
-| MOST_FACTOR = 2^25 | entries of a factor | bounds memory |
+| | | gamma = .01, C = 1e6 (rank 1,358): never 4.0, and unsolved |
+| MOST_FACTOR = 2^24 | entries of a factor then | bounds memory |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
 """
 
@@ -33,9 +32,9 @@ from .steps import Point, merge_gradient, split_gradient
 ALONE = 1400
 JUDGEMENTS = 4
 ANY_RANK = 400
-LATE = 10
+VERY_LONG = 200_000
 LATE_ROWS = 2000
-MOST_FACTOR = 1 << 25
+MOST_FACTOR = 1 << 24
 MEASURED = 1 << 18
 
 
@@ -165,17 +164,17 @@ class Search:
     def allow(self, exact: bool) -> None:
         """Set the steps after which other means take over, or float64 does."""
         patient = (not exact) & (self.length > ANY_RANK)
-        more = np.where(patient, LATE, 1) * hard_after(self.length)
+        more = np.where(patient, VERY_LONG, hard_after(self.length))
         most = self.steps + more
         self.allowed = np.minimum(self.limit, most)
 
     def most_rank(self, k: int) -> int | None:
         """The largest rank with which hard.py may solve dual k; None if any may be."""
         n = int(self.length[k])
-        late = self.steps[k] >= LATE * hard_after(n)
+        late = self.steps[k] >= VERY_LONG
         if n <= (LATE_ROWS if late else ANY_RANK):
             return None
-        return min(n // 2, MOST_FACTOR // n)
+        return min(n // 2, MOST_FACTOR // n) if late else n // 8
 
     def solved(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals violate by no more than `tol`, or than rounding leaves."""
