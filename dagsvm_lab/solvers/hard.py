@@ -17,7 +17,7 @@ not Z Z''s.
 | CORRECTIONS = 4 | solves, each with the rest of K | Gaussian, gamma = .01, C = 1e9: |
 | | | 1 leaves 7 to 20 times the noise, from 2 on it is 1 |
 | ROWS_A_LINE = 2 | rows over the rank | fewer begin where SMO ended. White wine, |
-| | | 4,898 rows, cubic (rank 363), C = 1, 100: all of them 3.9, 20 |
+| | | 4,898 rows, cubic (rank 363), C = 1, 100: all of them 5.1, 27 |
 | BLOCK_COLUMNS = 256 | kernel columns computed at a time | memory alone |
 """
 
