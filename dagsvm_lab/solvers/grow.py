@@ -12,9 +12,9 @@ nothing in four judgements: then rounding is all that is left, or K is not posit
 semidefinite.
 
 Steps are those of steps.py, on the stacked values of few active rows. Active rows that
-take long are solved by Newton's method (newton.py), or else by hard.py; and by hard.py
-a dual that takes too long altogether. search.py holds what is known of the duals
-between steps, and active.py chooses the active rows by it.
+take long are solved by Newton's method (newton.py), those that take very long by
+hard.py, and so is a dual that takes too long altogether. search.py holds what is known
+of the duals between steps, and active.py chooses the active rows by it.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|
@@ -113,11 +113,11 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
             search.factor = KeptFactor(rows, live, most_rank, Z)
         return search.factor.Z
 
-    later = max(VERY_LONG, 10 * search.steps[k])
-    search.allowed[k] = min(search.limit[k], later)
     dual = HardDual(rows.diagonal(ids), columns, s, p, u)
     beta = solve_hard(dual, search.beta[own], factored=factored, inside=True)
-    if beta is None:  # of high rank: on with SMO
+    if beta is None:  # of high rank: on with SMO, and asked again when that is long
+        later = max(VERY_LONG, 10 * search.steps[k])
+        search.allowed[k] = min(search.limit[k], later)
         return
     search.beta[own] = beta
     search.allowed[k] = min(search.limit[k], 10 * search.steps[k])

@@ -5,10 +5,10 @@ r"""The finish of duals on which SMO gives up: low rank, equal rows, huge bounds
 (dual.py has b = s alpha, g = s p, total = 0; for active rows g and total hold what the
 others contribute.) Where K is of low rank and C is huge, SMO takes millions of steps,
 and the free variables of a solution are not unique. Here K = Z Z' by a pivoted Cholesky
-factor (lowrank.py), Z centred, which the fixed sum allows. Interior points (inner.py)
-come near the solution of the dual of Z Z', and the active set of vertex.py solves it.
-What K - Z Z' makes of its b goes into g, and the active set again: the answer is K's,
-not Z Z''s.
+factor (lowrank.py), Z centred, which the fixed sum allows, and the active set of
+vertex.py solves the dual of Z Z'. In a long dual it begins from interior points
+(inner.py), which come near the solution whatever C is. What K - Z Z' makes of its b
+goes into g, and the active set again: the answer is K's, not Z Z''s.
 
 | constant | unit | seconds with other values, over today's (one core) |
 |---|---|---|

@@ -106,7 +106,7 @@ class Found:
     Attributes
     ----------
     x : (machines, rows), at 0 where z > x, at its bound where w > room.
-    near : (machines,) whether that is near the solution, or where steps led no further.
+    near : (machines,) whether that is near the solution, by LEFT_OVER or by CLOSED.
     steps : (machines,) Newton steps.
     """
 

@@ -14,7 +14,7 @@ them. Where their kernel values come from stands in values.py.
 | VERY_LONG = 200,000 | steps, after which the rank may be half of the rows, and |
 | LATE_ROWS = 2000 | rows or fewer may have any rank. Red wine, 1,599 rows, Gaussian, |
 | | | gamma = .01, C = 1e6 (rank 1,358): never 4.0, and unsolved |
-| MOST_FACTOR = 2^24 | entries of a factor then | bounds memory |
+| MOST_FACTOR = 2^24 | entries of a factor of more than an eighth | bounds memory |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
 """
 
@@ -174,7 +174,8 @@ class Search:
         late = self.steps[k] >= VERY_LONG
         if n <= (LATE_ROWS if late else ANY_RANK):
             return None
-        return min(n // 2, MOST_FACTOR // n) if late else n // 8
+        low = n // 8
+        return max(low, min(n // 2, MOST_FACTOR // n)) if late else low
 
     def solved(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals violate by no more than `tol`, or than rounding leaves."""
