@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from functools import cache
+from itertools import product
 from threading import Lock
 from types import SimpleNamespace
 
@@ -27,41 +28,64 @@ class one_thread(ContextDecorator):
             if not _NOW.inside:
                 _NOW.before = []
                 for library in _libraries("cvxopt" in sys.modules):
-                    number = library.num_threads
-                    # where it is one already, setting it takes half of a row's time
-                    if number != 1 or _of_each_thread(library):
+                    number = library.number()
+                    if number != 1 or library.counts_apart:
                         _NOW.before.append((library, number))
-            if _NOW.before and (not _NOW.inside or _counted_apart()):
-                _set([(library, 1) for library, _ in _NOW.before])
+                        library.set(1)
+            else:
+                for library, _ in _NOW.before:
+                    if library.counts_apart:
+                        library.set(1)
             _NOW.inside += 1
 
     def __exit__(self, *error) -> None:
         with _NOW.lock:
             _NOW.inside -= 1
             if not _NOW.inside:
-                _set(_NOW.before)
+                for library, number in _NOW.before:
+                    library.set(number)
 
 
-def _counted_apart() -> bool:
-    """Whether a library counts its threads for every thread, so that each sets its own.
+class _Library:
+    """A BLAS library that is loaded.
 
-    OpenMP does.
+    Attributes
+    ----------
+    counts_apart : whether it counts its threads for every thread, so that each sets its
+        own number. OpenMP does.
+    number, set : functions that read and set its number of threads.
     """
-    return any(_of_each_thread(library) for library, _ in _NOW.before)
 
+    def __init__(self, controller):
+        self.controller = controller
+        layer = getattr(controller, "threading_layer", "openmp")
+        self.counts_apart = layer == "openmp"
+        self.number = controller.get_num_threads
+        self.set = self._set
+        if controller.internal_api == "openblas" and not self.counts_apart:
+            # its own functions take a fifth of the time, which single rows feel
+            self.number = self._own_function("get") or self.number
+            self.set = self._own_function("set") or self.set
 
-def _of_each_thread(library) -> bool:
-    """Whether each thread has a number of this library's threads of its own."""
-    return getattr(library, "threading_layer", "openmp") == "openmp"
-
-
-def _set(numbers: list[tuple]) -> None:
-    """Give each library its number of threads."""
-    for library, number in numbers:
-        release = getattr(library, "clear_controlling_thread", lambda force: None)
+    def _set(self, number: int) -> None:
+        """Set the number of threads, whichever thread set it before."""
+        release = getattr(self.controller, "clear_controlling_thread", _nothing)
         release(force=True)
-        library.set_num_threads(number)
+        self.controller.set_num_threads(number)
         release(force=True)
+
+    def _own_function(self, verb: str) -> Callable | None:
+        """The library's function that gets or sets the number, by any of its names."""
+        for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+            name = f"{prefix}openblas_{verb}_num_threads{suffix}"
+            function = getattr(self.controller.dynlib, name, None)
+            if function is not None:
+                return function
+        return None
+
+
+def _nothing(force: bool) -> None:
+    """What releasing is where no thread holds the limit: threadpoolctl before 3.8."""
 
 
 @contextmanager
@@ -84,8 +108,9 @@ def _openmp():
 
 
 @cache
-def _libraries(with_cvxopt: bool) -> list:
+def _libraries(with_cvxopt: bool) -> list[_Library]:
     """The BLAS libraries that are loaded; cvxopt brings its own, and may come late."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    loaded = ThreadpoolController().select(user_api="blas")
+    return [_Library(controller) for controller in loaded.lib_controllers]
