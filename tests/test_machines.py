@@ -238,6 +238,27 @@ def test_machines_find_the_same_whether_they_share_kernel_values(soft):
             np.testing.assert_allclose(bank.bias[t], alone.bias, atol=1e-9)
 
 
+def test_a_wide_machine_is_the_same_alone_and_on_a_path():
+    # 600 rows of 64 inputs: alone it is long, on a path its kernel values are shared
+    digits = load_digits()
+    X = digits.data[:600] / 16.0
+    y = (digits.target[:600] > 4).astype(int)
+    kernel = Kernel("rbf", 0.05)
+    assert short.most_rows(X, kernel, alone=True) < 600
+    assert short.most_rows(X, kernel, alone=False) >= 600
+    assert short.most_rows(X[:, :16], kernel, alone=True) >= 600
+    assert short.most_rows(X, Kernel("precomputed"), alone=True) >= 600
+    values_of_C = [1.0, 10.0]
+    path = train_grid(X, y, pair_code(2), [kernel], values_of_C)[0]
+    for C, on_path in zip(values_of_C, path, strict=True):
+        alone = train(X, y, pair_code(2), kernel, C)
+        assert on_path.kkt_violation[0] < 1e-9
+        assert alone.kkt_violation[0] <= 1e-3
+        np.testing.assert_allclose(alone.objective, on_path.objective, rtol=1e-5)
+        f = alone.decision(X) - on_path.decision(X)
+        assert np.abs(f).max() < 2e-3
+
+
 def test_sets_of_rows_are_trained_as_each_alone():
     grid, sets = (
         [GAUSS, Kernel("rbf", 0.02)],

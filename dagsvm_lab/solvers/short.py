@@ -24,6 +24,9 @@ circles).
 | SHORT_ROWS = 700 | rows of a machine | more: long.py. Vehicle (435 rows), C = 100: |
 | | | 256 2.4; Optdigits (760): 800 1.8; Segment (660), C = 1, 100, 1000: 500 .83, |
 | | | .91, .95; five C of its folds (528): 500 1.35 to 1.75 |
+| WIDE_ROWS = 500 | rows, where WIDE_INPUTS make kernel values dear and none is |
+| WIDE_INPUTS = 32 | shared: 4,000 rows of USPS, linear: as SHORT_ROWS 1.26, 400 1.00; |
+| | | 3,000 rows of 11 blobs, 40 inputs: 1.31; of Pendigits, 16 inputs: 500 1.20 |
 | LEVELS | of the first violation | Vowel: a first level of .1 1.76, .001 .99; |
 | | | Vehicle: 1.12, 1.06; Segment, C = 1000: the first two alone 1.49 |
 | STEPS_A_ROW = 1 | steps a row and level | Vehicle, C = 100: 4 1.22; |
@@ -59,12 +62,20 @@ from .table import (
 )
 
 SHORT_ROWS = 700
+WIDE_ROWS = 500
+WIDE_INPUTS = 32
 LEVELS = (0.01, 0.0003, 0.00001)
 STEPS_A_ROW = 1
 STACK_CELLS = 1 << 21
 STACK_ROWS = 1 << 16
 MANY_CELLS = 1 << 22
 WARM = 0.2
+
+
+def most_rows(X, kernel: Kernel, alone: bool) -> int:
+    """Rows up to which a machine is short; `alone`: for one C and one kernel."""
+    wide = X.shape[1] >= WIDE_INPUTS and not kernel.precomputed
+    return WIDE_ROWS if wide and alone else SHORT_ROWS
 
 
 def solve_short(

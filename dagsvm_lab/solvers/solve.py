@@ -25,7 +25,7 @@ from .dual import Dual, Duals, build, warn
 from .hard import HardDual, solve_hard
 from .long import Settings, solve_long, solve_matrix
 from .narrow import solve_narrow
-from .short import SHORT_ROWS, solve_short
+from .short import most_rows, solve_short
 
 SPARSE_CACHE = 20
 LEAST_CACHE = 64
@@ -97,14 +97,16 @@ def solve_exactly(X, kernel: Kernel, path: list[Duals], kernels) -> None:
 def solve_fast(X, kernel: Kernel, path: list[Duals], kernels, codes, settings) -> None:
     """Solve by SMO and what follows it.
 
-    Linear machines of few inputs, and those of at most SHORT_ROWS rows, are solved to
-    the last digit, unless their steps are limited: their answer depends neither on how
-    it was reached, nor on the order of rows, nor on a processor's rounding.
+    Linear machines of few inputs, and short ones, are solved to the last digit, unless
+    their steps are limited: their answer depends neither on how it was reached, nor on
+    the order of rows, nor on a processor's rounding.
     """
     long = np.arange(len(path[0].bias))
     if settings.max_iter < 0:
         left = solve_narrow_path(X, kernels or [kernel], path, settings)
-        is_short = np.diff(path[0].ends)[left] <= SHORT_ROWS
+        alone = len(path) == 1 and kernels is None
+        n_rows = np.diff(path[0].ends)[left]
+        is_short = n_rows <= most_rows(X, kernel, alone)
         short = left[is_short]
         long = left[~is_short]
         if len(short):
