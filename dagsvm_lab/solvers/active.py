@@ -14,7 +14,7 @@ bound leave, and the worst violators of the others come in.
 
 import numpy as np
 
-from .dual import span, starts
+from .dual import ranges, span, starts
 from .search import Search, numbers
 
 START = 48
@@ -33,12 +33,12 @@ def spread(search: Search, side: np.ndarray) -> np.ndarray:
     """Rows spread evenly over those of one side of each dual."""
     rows = np.flatnonzero(side)
     count = np.bincount(search.owner[rows], minlength=len(search.first))
+    wanted = np.minimum(count, np.maximum(START, count // START_SHARE))
+    dual = np.repeat(np.arange(len(count)), wanted)
+    number = ranges(np.zeros_like(wanted), wanted)  # 0, 1, ... of each dual's
+    place = number * (count[dual] - 1) // np.maximum(wanted[dual] - 1, 1)
     chosen = np.zeros(len(side), bool)
-    for end, n in zip(np.cumsum(count), count, strict=True):
-        own = rows[end - n : end]
-        wanted = min(n, max(START, n // START_SHARE))
-        some = np.linspace(0, n - 1, wanted).astype(int)
-        chosen[own[some]] = True
+    chosen[rows[starts(count)[dual] + place]] = True
     return chosen
 
 
