@@ -188,20 +188,23 @@ def test_rows_may_sum_to_what_others_leave(total):
     assert violation <= max(4 * noise, 1e-9), violation
 
 
-def test_hard_active_rows_take_no_million_steps():
-    # 1,078,946 steps where they alone went on after Newton's method
-    C = 1e4
+@pytest.mark.parametrize(
+    "how",
+    [dict(kernel="poly", gamma=0.5, coef0=1, C=1e4), dict(gamma=0.5, C=1e6)],
+    ids=["cubic", "gaussian"],
+)
+def test_hard_active_rows_take_no_million_steps(how):
+    # 1,078,946 steps, and 82,958, where steps alone went on after Newton's method
     segment = load("segment", scaled=True)
     y = segment.y == np.unique(segment.y)[2]
-    est = MaxWinsSVC(kernel="poly", gamma=0.5, coef0=1, C=C).fit(segment.X, y)
-    machines = est.machines_
-    assert machines.n_iter[0] < 300_000, machines.n_iter
+    machines = MaxWinsSVC(**how).fit(segment.X, y).machines_
+    assert machines.n_iter[0] < 40_000, machines.n_iter
     assert machines.converged[0]
     K = machines.kernel(segment.X, segment.X)
     alpha = np.zeros(len(y))
     alpha[machines.support] = np.abs(machines.coef.toarray()[0])
     s = np.where(y, -1.0, 1.0)  # the first class is False
-    p, u = np.ones(len(y)), np.full(len(y), C)
+    p, u = np.ones(len(y)), np.full(len(y), how["C"])
     violation, noise = conditions(K, s, p, u, alpha)
     assert violation <= max(1e-3, 4 * noise), violation
 
@@ -214,7 +217,7 @@ def test_a_dual_of_full_rank_is_solved_after_long():
     est = MaxWinsSVC(gamma=0.01, C=1e6).fit(X, wine.y == 6)
     machines = est.machines_
     assert machines.converged[0], machines.kkt_violation
-    assert machines.n_iter[0] < 300_000, machines.n_iter
+    assert machines.n_iter[0] < 200_000, machines.n_iter
 
 
 def test_a_rank_below_half_of_the_rows_is_solved_to_a_vertex():

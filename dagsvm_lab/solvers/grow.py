@@ -24,11 +24,16 @@ of the duals between steps, and active.py chooses the active rows by it.
 | | | Segment, Pendigits: a quarter .99, 1.01, four times 1.01, 1.00 |
 | SLOW = 100 | steps, and one a row, till Newton's method | One-versus-rest, |
 | | | C = 1000, Segment: never 1.56, 400 1.09; Vehicle: never 2.21, 400 1.27 |
-| HARD_ROWS = 1000 | active rows | hard.py solves no more. Segment, one class against |
-| | | the others, cubic, C = 1e4: never 1.4 |
+| HARD_STEPS = 4 | times these steps, till hard.py | 2 .8 to 1.3, 8 1.0 to 1.6; a |
+| | | cubic kernel on Covertype: 2 1.2, 8 .8 |
+| HARD_ROWS = 700 | active rows | hard.py solves no more. Segment, one class against |
+| | | the others, cubic, C = 1e4: never 30; Covertype: 1000 1.4 |
+| AGAIN = 2 | times the steps, after which hard.py is asked again | 10 1.0 |
 | SYSTEM = 240,000 | cubed free rows that are worth a step | a dual whose system costs |
 | | | more than SLOW steps takes these first. Covertype's pairs, C = 10: never |
 | | | 1.95, 80,000 .97; C = 100: 1.77, .89; Letter one-versus-rest: 1.00, .91 |
+| LEAST_GAIN = 1e-12 | of the objective | a smaller fall may be rounding; |
+| LEAST_SINGLE_GAIN = 1e-6 | of the objective | in float32 |
 """
 
 from collections.abc import Iterator
@@ -41,24 +46,27 @@ from .dual import ranges, span, starts
 from .hard import HardDual, solve_hard
 from .lowrank import KeptFactor, centred_factor
 from .newton import solve_newton
-from .search import VERY_LONG, Search
+from .search import Search
 from .steps import Point, smo_one, smo_stack
 from .table import own_matrices
 from .values import KernelValues
 
 SPREAD = 1.6
 NARROW_ROWS = 16_384
-HARD_ROWS = 1000
 SLOW = 100
+HARD_STEPS = 4
+HARD_ROWS = 700
+AGAIN = 2
 SYSTEM = 240_000
+LEAST_GAIN = 1e-12
+LEAST_SINGLE_GAIN = 1e-6
 
 
 def run(search: Search, values: KernelValues, tol: float) -> None:
     """Bring every dual to `tol`, or as far as it goes: the loop at the top."""
     exact = values.dtype == np.float64
     search.allow(exact)
-    # the least gain on the objective that counts, over its size
-    least = 1e-12 if exact else 1e-6
+    least = LEAST_GAIN if exact else LEAST_SINGLE_GAIN
     every = np.arange(len(search.steps))
     has_steps = search.steps < search.limit
     live = every[has_steps & ~search.solved(every, tol)]
@@ -115,15 +123,13 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
 
     dual = HardDual(rows.diagonal(ids), columns, s, p, u)
     beta = solve_hard(dual, search.beta[own], factored=factored, inside=True)
-    if beta is None:  # of high rank: on with SMO, and asked again when that is long
-        later = max(VERY_LONG, 10 * search.steps[k])
-        search.allowed[k] = min(search.limit[k], later)
+    search.allowed[k] = min(search.limit[k], AGAIN * search.steps[k])
+    if beta is None:  # of high rank: on with SMO
         return
     search.beta[own] = beta
-    search.allowed[k] = min(search.limit[k], 10 * search.steps[k])
-    search.stalled[k] = 0
     one = np.array([k])
     search.judge(one, values.products(search, one))
+    search.count_gains(one, LEAST_GAIN)
 
 
 def step(search: Search, values: KernelValues, some: np.ndarray) -> None:
@@ -213,7 +219,7 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
             continue
         one = point.of(k)
         rest = left[k] - taken[k]
-        again = min(rest, VERY_LONG) if count[k] <= HARD_ROWS else rest
+        again = min(rest, HARD_STEPS * most[k]) if count[k] <= HARD_ROWS else rest
         more = smo_one(table.half(k), one, search.aim[t], again)
         search.steps[t] += more
         search.store(own, one, slice(count[k]))

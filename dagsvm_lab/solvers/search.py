@@ -10,11 +10,12 @@ them. Where their kernel values come from stands in values.py.
 | JUDGEMENTS = 4 | without gain, after which a dual ends | Segment, C = 1000: 2 .93, |
 | | | 8 1.11; Letter: 1.04, 1.03; Pendigits: 1.01, 1.02 |
 | ANY_RANK = 400 | rows | duals of more go to hard.py only if the rank is an eighth |
-| | | of the rows: full ranks cost it more than steps |
-| VERY_LONG = 200,000 | steps, after which the rank may be half of the rows, and |
-| LATE_ROWS = 2000 | rows or fewer may have any rank. Red wine, 1,599 rows, Gaussian, |
-| | | gamma = .01, C = 1e6 (rank 1,358): never 4.0, and unsolved |
+| | | of the rows, or if its factor costs no more than the steps so far: |
+| FACTOR = 2^15 | rows * rank^2 that are worth a step | Segment, cubic, C = 1e4: four |
+| | | times 13; red wine, 1,599 rows, gamma = .01, C = 1e6 (rank 1,358): a |
+| | | quarter 1.2, four times .9, nothing is 4 and leaves it unsolved |
 | MOST_FACTOR = 2^24 | entries of a factor of more than an eighth | bounds memory |
+| PATIENT = 10 | times hard.py's patience, after which float32 ends | 3 to 30: 1.0 |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
 """
 
@@ -32,9 +33,9 @@ from .steps import Point, merge_gradient, split_gradient
 ALONE = 1400
 JUDGEMENTS = 4
 ANY_RANK = 400
-VERY_LONG = 200_000
-LATE_ROWS = 2000
+FACTOR = 1 << 15
 MOST_FACTOR = 1 << 24
+PATIENT = 10
 MEASURED = 1 << 18
 
 
@@ -164,18 +165,18 @@ class Search:
     def allow(self, exact: bool) -> None:
         """Set the steps after which other means take over, or float64 does."""
         patient = (not exact) & (self.length > ANY_RANK)
-        more = np.where(patient, VERY_LONG, hard_after(self.length))
+        more = np.where(patient, PATIENT, 1) * hard_after(self.length)
         most = self.steps + more
         self.allowed = np.minimum(self.limit, most)
 
     def most_rank(self, k: int) -> int | None:
         """The largest rank with which hard.py may solve dual k; None if any may be."""
         n = int(self.length[k])
-        late = self.steps[k] >= VERY_LONG
-        if n <= (LATE_ROWS if late else ANY_RANK):
+        if n <= ANY_RANK:
             return None
-        low = n // 8
-        return max(low, min(n // 2, MOST_FACTOR // n)) if late else low
+        # its factor costs n rank^2
+        rank = int(np.sqrt(FACTOR * self.steps[k] / n))
+        return max(n // 8, min(rank, MOST_FACTOR // n))
 
     def solved(self, some: np.ndarray, tol: float) -> np.ndarray:
         """Which duals violate by no more than `tol`, or than rounding leaves."""
