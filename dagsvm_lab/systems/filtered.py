@@ -25,32 +25,21 @@ classes, of which one is rare. Here many classes are rejected one by one, and wh
 left goes to machines that are trained anyway. The "Cascade SVM" of Graf et al. (2004)
 is a way to *train* one machine in parallel, not to ask it.
 
-Sets (split conformal prediction: Papadopoulos et al. 2002; Vovk, Gammerman and Shafer
-2005). With a the answer for x, the score of class l is
+With a the answer for x, the score of class l, by which sets of classes are made
+(sets.py), is
 
     s(x, l) = -inf                             l = a
               f_al(x), positive for a          l left by the filter           (4)
               REJECTED + lead_l(x)             l rejected
-
-Let (x_1, y_1), ..., (x_n, y_n) be the calibration set, exchangeable with (x, y), and q
-the k-th smallest of s(x_i, y_i) for k = ceil((1 - alpha)(n + 1)), infinite if k > n.
-
-    Theorem. The set {l : s(x, l) <= q} misses y with probability at most alpha.
-    Proof. s was settled before the calibration set was seen, so the n + 1 numbers
-    s(x_i, y_i) and s(x, y) are exchangeable, and s(x, y) is among the k smallest with
-    probability at least k / (n + 1) >= 1 - alpha; ties only help. If it is, it is at
-    most the k-th smallest of the others, which is q.
 """
 
 from numbers import Real
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from ..bank import Bank
 from ..evaluate import KnownOutputs, NeedsBlocks
@@ -62,6 +51,7 @@ from .believable import WHOLE, expect
 from .dcsvm import DCSVC
 from .ddag import DAGSVC, ddag_of_sets
 from .sample import Sample
+from .sets import SplitConformal
 from .sparse import (
     DRAWN_ROWS,
     DRAWN_VECTORS,
@@ -83,7 +73,7 @@ MACHINE_COST = 10.0  # kernel values that asking one more machine is worth
 REJECTED = 1000.0  # score of a rejected class, before its lead
 
 
-class FilteredDAGSVC(BankClassifier):
+class FilteredDAGSVC(SplitConformal, BankClassifier):
     """A graph behind a filter that rejects most classes after few kernel values.
 
     The filter is a multinomial logistic regression over the kernel values of a row with
@@ -387,72 +377,6 @@ class FilteredDAGSVC(BankClassifier):
         scores[row, other] = np.where(own < other, f, -f)
         scores[np.arange(len(answer)), answer] = -np.inf
         return scores
-
-    def calibrate(self, X, y) -> Self:
-        """Calibrate `predict_set` on a calibration set.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows that no machine was trained on, drawn as those to be predicted are.
-
-        Returns
-        -------
-        self : object
-            This estimator.
-        """
-        scores = self.set_scores(X)
-        index = {label: k for k, label in enumerate(self.classes_.tolist())}
-        place = np.array([index.get(label, -1) for label in np.asarray(y).tolist()])
-        own = scores[np.arange(len(scores)), place]
-        own[place < 0] = np.inf  # a class that is not known is missed
-        self.calibration_ = np.sort(own)
-        return self
-
-    def predict_set(self, X, alpha: float | None = None) -> np.ndarray:
-        """Predict a set of classes that misses the true one with chance at most alpha.
-
-        The chance is marginal: over rows and calibration sets drawn together, not for
-        each class or region. Where the calibration set has fewer than 1 / alpha - 1
-        rows, the threshold is infinite, and the sets hold every class.
-
-        Parameters
-        ----------
-        alpha : float, default=None
-            Chance of a miss; None takes the parameter `alpha`.
-
-        Returns
-        -------
-        sets : ndarray of shape (n_samples, n_classes)
-            Whether each class belongs to the row's set; the answer of `predict` always
-            does.
-        """
-        threshold = self.threshold(self.alpha if alpha is None else alpha)
-        return self.set_scores(X) <= threshold
-
-    def threshold(self, alpha: float) -> float:
-        """Return the score q that belongs to a chance of a miss.
-
-        Parameters
-        ----------
-        alpha : float
-            Chance of a miss.
-
-        Returns
-        -------
-        q : float
-            The k-th smallest of `calibration_`, k = ceil((1 - alpha)(n + 1)); infinite
-            where k > n.
-        """
-        check_is_fitted(self)
-        n = len(self.calibration_)
-        if not n:
-            raise NotFittedError(
-                "sets need a calibration set: call calibrate(X, y) with rows that were"
-                " not trained on"
-            )
-        k = int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
-        return float(self.calibration_[k - 1]) if k <= n else np.inf
 
 
 def candidates(
