@@ -51,12 +51,11 @@ class SharedVectors:
         if shared is None:
             own = self._own(t)
             other = self._own(before)
-            place = np.searchsorted(other, own)
-            place[place == len(other)] = 0
-            both = other[place] == own
-            here = np.flatnonzero(both)
-            missing = np.flatnonzero(~both)
-            shared = Shared(here, place[here], missing, self.place[own[missing]])
+            is_shared = np.isin(own, other, assume_unique=True)
+            here = np.flatnonzero(is_shared)
+            there = np.searchsorted(other, own[here])
+            missing = np.flatnonzero(~is_shared)
+            shared = Shared(here, there, missing, self.place[own[missing]])
             if len(self.known) < LINKS * self.coef.shape[0]:
                 self.known[t, before] = shared
         return shared

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from dagsvm_lab.bank import Bank
 from dagsvm_lab.evaluate import NeedsBlocks
+from dagsvm_lab.kept import SharedVectors
 from dagsvm_lab.kernels import KERNELS, Gaussian, Kernel
 from dagsvm_lab.machines import (
     pair_code,
@@ -311,6 +312,21 @@ def test_kept_rows_give_the_product_whatever_the_room(room):
         for i in known:
             expected = GAUSS(X[[i]], X[at])[0]
             np.testing.assert_allclose(kept.row(i), expected, rtol=1e-5)
+
+
+def test_machines_share_what_both_have_and_nothing_with_an_empty_one():
+    coef = csr_matrix(np.array([[1.0, 2, 0, 3, 0], [0, 0, 0, 0, 0], [0, 4, 5, 6, 0]]))
+    place = np.array([4, 3, 2, 1, 0])
+    vectors = SharedVectors(coef, place)
+    shared = vectors.between(2, 0)  # 1, 2, 3 after 0, 1, 3
+    assert shared.here.tolist() == [0, 2]
+    assert shared.there.tolist() == [1, 2]
+    assert shared.missing.tolist() == [1]
+    assert shared.part.tolist() == [2]
+    after_none = vectors.between(0, 1)
+    assert not len(after_none.here)
+    assert after_none.part.tolist() == [4, 3, 1]
+    assert not len(vectors.between(1, 0).part)
 
 
 def test_cut_rows_share_no_memory():

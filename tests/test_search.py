@@ -76,6 +76,42 @@ def test_many_systems_at_once_as_grid_search_finds_them(noisy_digits):
         assert ours.best_estimator_.get_params() == theirs.best_estimator_.get_params()
 
 
+@pytest.mark.parametrize(
+    "systems, grid",
+    [
+        ([lab.MaxWinsSVC(C=0.01), lab.MaxWinsSVC(C=100.0)], {"gamma": [0.003, 0.03]}),
+        ([lab.DAGSVC(gamma=0.003), lab.DAGSVC(gamma=0.3)], {"C": [0.1, 100.0]}),
+        (
+            [lab.AdaptiveDAGSVC(C=np.full((4, 4), C)) for C in (0.01, 100.0)],
+            {"gamma": [0.003, 0.03]},
+        ),
+    ],
+    ids=["C", "gamma", "array"],
+)
+def test_what_is_not_tried_is_each_systems_own(systems, grid, noisy_digits):
+    X, y = noisy_digits
+    found = lab.tune(systems, X, y, cv=3, refit=False, **grid)
+    for system, ours in zip(systems, found, strict=True):
+        alone = lab.tune(system, X, y, cv=3, refit=False, **grid)
+        assert_same(ours, alone)
+    first, second = (ours.cv_results_["mean_test_score"] for ours in found)
+    assert (first != second).any(), "the systems should not be alike"
+
+
+def test_large_arrays_of_C_are_told_apart():
+    # NumPy's repr of more than 1,000 numbers leaves out the middle
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(99, 2)) + 3.0 * np.repeat(np.arange(33), 3)[:, None]
+    y = np.repeat(np.arange(33), 3)
+    weak = np.full((33, 33), 100.0)
+    weak[5:28, 5:28] = 1e-4
+    systems = [lab.AdaptiveDAGSVC(C=C) for C in (weak, np.full((33, 33), 100.0))]
+    for system, ours in zip(systems, lab.tune(systems, X, y, cv=3), strict=True):
+        assert_same(ours, GridSearchCV(system, {}, cv=3).fit(X, y))
+        alone = clone(system).fit(X, y)
+        np.testing.assert_array_equal(ours.predict(X), alone.predict(X))
+
+
 def test_other_folds_and_grids(noisy_digits):
     X, y = noisy_digits
     est = lab.DAGSVC(gamma=0.01)

@@ -1,5 +1,7 @@
 """Steps of SMO against the rule that steps.py states, written plainly."""
 
+import weakref
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -8,6 +10,7 @@ from dagsvm_lab.solvers.steps import (
     STEPS_AT_ONCE,
     STRETCH,
     Point,
+    smo_one,
     smo_stack,
     split_gradient,
 )
@@ -53,3 +56,26 @@ def test_steps_go_to_the_partner_of_second_order(duals):
     assert taken.tolist() == limit.tolist()
     for k in range(duals):
         np.testing.assert_allclose(beta[k], plain_steps(K[k], s), atol=1e-9)
+
+
+@pytest.mark.parametrize("room", [2, 5])
+def test_one_dual_keeps_no_more_rows_than_it_may(room):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    s = np.where(X[:, 0] + rng.normal(size=N) > 0, 1.0, -1.0)
+    (H,) = half_distances(rbf_kernel(X, gamma=0.5)[None], single=False)
+    lo = np.minimum(C * s, 0.0)
+    hi = np.maximum(C * s, 0.0)
+    fetched = []
+    alive = []
+
+    def fetch(i):
+        row = H[i].copy()
+        fetched.append(weakref.ref(row))
+        alive.append(sum(one() is not None for one in fetched))
+        return row
+
+    beta = np.zeros(N)
+    point = Point(split_gradient(s.copy(), beta, lo, hi), beta, lo, hi)
+    assert smo_one(fetch, point, 1e-6, 1000, room) > 20
+    assert max(alive) <= room + 2, "besides those kept, the two of a step"

@@ -258,6 +258,8 @@ def smo_one(
             break
         H_j = rows.get(j)
         if H_j is None:
+            if len(rows) >= room:
+                rows.clear()
             H_j = rows[j] = fetch(j)
         axpy(H_i, v_up, a=t)
         axpy(H_i, v_low, a=t)

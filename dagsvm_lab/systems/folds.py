@@ -60,10 +60,18 @@ class Trials:
         scores = np.zeros(shape)
         for e, (est, scorer) in enumerate(zip(self.ests, self.scorers, strict=True)):
             _, _, system = splitted(est)
-            shares = isinstance(system, BankClassifier)
+            shares = self._shares_machines(system)
             score = folds.scores if shares else folds.scores_alone
             scores[:, e] = score(est, scorer, self.Cs, gammas)
         return scores
+
+    def _shares_machines(self, system: Any) -> bool:
+        """Whether the system is a graph over machines with one C and one gamma."""
+        if not isinstance(system, BankClassifier):
+            return False
+        one_C = self.Cs != [None] or np.ndim(system.C) == 0
+        one_gamma = self.gammas != [None] or np.ndim(system.gamma) == 0
+        return one_C and one_gamma
 
 
 def splitted(est: Any) -> tuple[Pipeline | None, str, Any]:
@@ -120,7 +128,10 @@ class Folds:
         of_rows, folds = self._folds(est)
         settings = _settings(starts[0][0].draft)
         codes = tuple(of_fold[0].code.tobytes() for of_fold in starts)
-        key = (of_rows, *settings, codes)
+        # where C or gamma is not tried, each system has its own
+        Cs = tuple(_key_of(C) for C in values)
+        gammas = tuple(_key_of(one.draft.gamma) for one in starts[0])
+        key = (of_rows, *settings, codes, Cs, gammas)
         if key not in self.grids:
             self.grids[key] = grids(starts, values, folds, self._whole(est))
         return self.grids[key]
@@ -169,7 +180,7 @@ class Folds:
         fold = folds[0]
         begun = perf_counter()
         start = _start(system, fold)
-        key = (of_rows, repr(system.C), repr(system.gamma))
+        key = (of_rows, _key_of(system.C), _key_of(system.gamma))
         bank, before = self._bank(start, key)
         start.draft._finish_fit(start.sample, bank)
         seconds = before + perf_counter() - begun
@@ -295,6 +306,11 @@ def _digest(steps: Pipeline) -> Any:
         return tuple(id(step) for _, step in steps.steps)
 
 
+def _key_of(value: Any) -> Any:
+    """Equal for equal parameters; of a large array `repr` leaves out the middle."""
+    return value.tobytes() if isinstance(value, np.ndarray) else repr(value)
+
+
 def _settings(system: BankClassifier) -> tuple:
     """What systems must have in common to share machines, besides the coding matrix."""
     parameters = {field.name for field in fields(KernelClassifier)}
@@ -329,7 +345,7 @@ def _start(system: BankClassifier, fold: Fold) -> Start:
         if hasattr(first, name):
             setattr(draft, name, getattr(first, name))
     # a kernel is made once for each gamma, with what systems remember under it
-    own = (key, repr(system.gamma))
+    own = (key, _key_of(system.gamma))
     if own not in fold.samples:
         kernel = draft._kernel(sample.X, sample.sample_weight)
         fold.samples[own] = replace(sample, kernel=kernel, memo={})

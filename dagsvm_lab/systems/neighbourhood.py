@@ -232,15 +232,16 @@ def neighbourhood(
         k,
         bandwidth,
     )
-    if key not in _latest:
-        made: Neighbourhood
+    made: Neighbourhood | None = _latest.get(key)
+    if made is None:
         if bandwidth:
             made = WindowNeighbourhood(sample, bandwidth)
         else:
             made = NearestNeighbourhood(sample, k)
+        # fits in other threads may replace it at any time: `made` is given back
         _latest.clear()
         _latest[key] = made
-    return _latest[key]
+    return made
 
 
 def _digest(array: np.ndarray | None) -> bytes | None:
