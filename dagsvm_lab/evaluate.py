@@ -55,7 +55,7 @@ class Evaluator:
 
     Attributes
     ----------
-    unsure : bool (n_rows,): rows of which an output asked for is within rounding of 0.
+    unsure : bool (n_rows,): rows whose answer a graph or a first stage leaves in doubt.
     """
 
     def __init__(self, prepared, X: np.ndarray, at_once: bool):
@@ -67,7 +67,7 @@ class Evaluator:
         self.largest_slack = prepared.largest_slack(self.row_rounding.max())
         self.f = prepared.every(self.Z) if at_once else None  # (rows, machines)
         self.kept = None
-        if not at_once and KeptValues.pay(prepared, *X.shape):
+        if not at_once and KeptValues.worth_keeping(prepared, *X.shape):
             self.kept = KeptValues(prepared, self.Z)
 
     def ask(self, rows: np.ndarray, machines: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ class Evaluator:
             outputs = self.f[rows, machines]
         size = np.abs(outputs)
         # in float32 kernel values are at most 1, and no output is infinite
-        finite = self.prepared.single or size.max() < np.inf
+        finite = self.prepared.in_float32 or size.max() < np.inf
         if not (finite and size.min() > self.largest_slack):
             self._settle(rows, machines, outputs)
         return outputs
@@ -90,7 +90,7 @@ class Evaluator:
 
     def closer(self, row: int) -> tuple[np.ndarray, np.ndarray] | None:
         """All outputs of one row with closer bounds, where there are any."""
-        if not self.prepared.single:
+        if not self.prepared.in_float32:
             return None
         return self.prepared.closer(self.Z[row], self.row_rounding[row])
 
@@ -141,7 +141,7 @@ class Evaluator:
 
 def settled(prepared, x: np.ndarray, z: np.ndarray, row_rounding: float, t: int):
     """f_t(x), or a number of the same sign; z is the transformed row."""
-    if prepared.single:
+    if prepared.in_float32:
         f, slack = prepared.closer(z, row_rounding, t)
         if abs(f) > slack:
             return float(f)
@@ -153,13 +153,11 @@ class Walker:
 
     Parameters
     ----------
-    prepared, ways, steps :
-        As of `Evaluator`.
+    prepared : PreparedMachines or LinearMachines
     x : ndarray of shape (n_inputs,)
-
-    Attributes
-    ----------
-    computed : kernel values computed so far.
+    ways : Ways
+    steps : int
+        Machines that the row is expected to meet.
     """
 
     def __init__(self, prepared, x: np.ndarray, ways: Ways, steps: int):
@@ -169,7 +167,6 @@ class Walker:
         self.at_once = ways.every(1) <= ways.walk(steps)
         self.known: list[float] | None = None  # all outputs
         self.sure: list[bool] = []  # whether their signs are
-        self.computed = 0
 
     def ask_every(self) -> tuple[np.ndarray, np.ndarray]:
         """All outputs (machines,), and bounds of their rounding."""
@@ -186,7 +183,7 @@ class Walker:
 
     def closer(self) -> tuple[np.ndarray, np.ndarray] | None:
         """All outputs with closer bounds, where there are any."""
-        if not self.prepared.single:
+        if not self.prepared.in_float32:
             return None
         return self.prepared.closer(self.z, self.row_rounding)
 
@@ -205,7 +202,6 @@ class Walker:
     def _ask_alone(self, t: int) -> float:
         machine = self.prepared.machine(t)
         f = machine.output(self.z)
-        self.computed += len(machine.coef)
         if np.inf > abs(f) > self.prepared.slack(self.row_rounding, t):
             return f
         return self._settled(t)

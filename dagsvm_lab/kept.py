@@ -101,7 +101,7 @@ class KeptValues:
         self.column = np.zeros(len(Z), dtype=np.int64)  # of each row in its tile
 
     @staticmethod
-    def pay(prepared, n_rows: int, n_inputs: int) -> bool:
+    def worth_keeping(prepared, n_rows: int, n_inputs: int) -> bool:
         """Whether to keep values of a batch like this."""
         n_values = n_rows * prepared.n_support.mean()
         return n_inputs > 2 * LOOKED_UP and n_values <= MOST_VALUES
@@ -112,10 +112,11 @@ class KeptValues:
         None where groups of rows are so small that looking values up saves nothing.
         """
         groups = []
-        if self._pays(machines, np.count_nonzero(np.bincount(machines))):
+        n_asked = np.count_nonzero(np.bincount(machines))
+        if self._pays(machines, n_asked):
             order, groups = self._groups(rows, machines)
         if not groups or not self._pays(machines, len(groups)):
-            self._keep([])
+            self._keep([])  # what was kept would be from two steps before
             return None
         same = groupby(groups, key=attrgetter("machine"))
         tiles = [self._tile(t, list(own)) for t, own in same]

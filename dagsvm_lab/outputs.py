@@ -115,7 +115,8 @@ class BlockOutputs:
             if not (rows.sparse or kernel.precomputed):
                 self.vector_rounding = kernel.vector_rounding(rows.left)
                 self.farthest = float(squared(rows.left).max(initial=0.0))
-            self.rows = rows.subset(slice(None))  # what others are compared with
+            # without the left factors, which only blocks among these rows need
+            self.rows = rows.subset(slice(None))
         if self.narrow:
             weights = coef[:, self.used].astype(dtype)
             self.pieces = [Piece(slice(None), None, weights)]

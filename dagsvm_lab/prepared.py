@@ -85,14 +85,14 @@ class PreparedMachines:
         self.blocks = blocks
         self.rows = blocks.rows
         self.dtype = blocks.rows.dtype
-        self.single = self.dtype == np.float32
+        self.in_float32 = self.dtype == np.float32
         self.bias = bias
         self.farthest = blocks.farthest
         # what rounding may do to values with each support vector: (support vectors,)
         self.vector_rounding = np.zeros(len(vectors))
         self.vector_rounding[blocks.used] = blocks.vector_rounding
         # two roundings lie between an output of float32 and that of a block
-        self.unit = 2.0 * FLOAT32 if self.single else FLOAT64
+        self.unit = 2.0 * FLOAT32 if self.in_float32 else FLOAT64
         self.flat, self.steep = rounding_terms(coef, self.vector_rounding)
         self.flattest = float(self.flat.max())
         self.steepest = float(self.steep.max())
@@ -110,7 +110,7 @@ class PreparedMachines:
         number = self.dtype.itemsize
         vector = self.vectors[:1].nbytes * number / 8.0
         bank = self.vectors.nbytes + coef.data.nbytes + coef.indices.nbytes
-        used = len(self.vectors) * vector + self.blocks.weights_size * 4
+        used = len(self.vectors) * vector + self.blocks.weights_size * number
         used += coef.nnz * (number + 4)  # every_coef
         copies = np.cumsum(self.n_support * vector + MACHINE_BYTES)
         return copies <= MEMORY * bank - used
@@ -195,23 +195,24 @@ class PreparedMachines:
             inside = slice(coef.indptr[t], coef.indptr[t + 1])
             part = coef.indices[inside]
             coef = coef.data[inside]
+        # vectors that no machine uses have place 0, and coefficients 0
         values = self.rows.single_values(z, self.place[part]).astype(float)
         size = abs(coef)
         machines = slice(None) if t is None else t
-        # what moves an output: the rounding of its values, that of their sum, and
-        # values that have become 0
+        # what moves an output: the rounding of its values, and that of their sum
         value_rounding = self.vector_rounding[part] + row_rounding
         moved = size @ (values * value_rounding)
         summing = 0.25 * np.sqrt(self.n_support[machines] + 1.0) + 2.0
-        moved += summing * (size @ values) + UNDERFLOW * self.flat[machines]
+        moved += summing * (size @ values)
         f = coef @ values + self.bias[machines]
-        return f, self.unit * moved
+        # and values that have become 0
+        return f, self.unit * moved + UNDERFLOW * self.flat[machines]
 
 
 class LinearMachines:
     """As `PreparedMachines`, for linear kernels: all machines are one product."""
 
-    single = False
+    in_float32 = False
 
     def __init__(self, bias: np.ndarray, blocks: LinearOutputs):
         self.blocks = blocks

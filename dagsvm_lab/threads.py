@@ -9,9 +9,18 @@ from itertools import product
 from threading import Lock
 from types import SimpleNamespace
 
+# before: (library, its number of threads) of those that were changed
 _NOW = SimpleNamespace(lock=Lock(), inside=0, before=[])
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's other threads
-    os.register_at_fork(after_in_child=lambda: vars(_NOW).update(lock=Lock(), inside=0))
+
+
+def _forget_others() -> None:
+    """A forked child has none of its parent's other threads."""
+    _NOW.lock = Lock()
+    _NOW.inside = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_others)
 
 
 class one_thread(ContextDecorator):
@@ -70,6 +79,7 @@ class _Library:
     def _set(self, number: int) -> None:
         """Set the number of threads, whichever thread set it before."""
         release = getattr(self.controller, "clear_controlling_thread", _nothing)
+        # before, to be allowed to set it, and after, so that others are
         release(force=True)
         self.controller.set_num_threads(number)
         release(force=True)
@@ -109,7 +119,10 @@ def _openmp():
 
 @cache
 def _libraries(with_cvxopt: bool) -> list[_Library]:
-    """The BLAS libraries that are loaded; cvxopt brings its own, and may come late."""
+    """The BLAS libraries that are loaded.
+
+    cvxopt brings its own, and may come late: that it is there is the cache's key alone.
+    """
     from threadpoolctl import ThreadpoolController
 
     loaded = ThreadpoolController().select(user_api="blas")

@@ -284,7 +284,7 @@ def test_answers_of_a_batch_are_those_of_its_rows_whatever_the_batch(
     order = np.random.default_rng(0).permutation(len(T))
     for est in fitted:
         bank = est.machines_
-        assert bank._prepared.single, "the bank should be in float32"
+        assert bank._prepared.in_float32, "the bank should be in float32"
         labels, paths, _ = est.graph_.run(bank.decision(T))
         labels = est.classes_[labels]
         np.testing.assert_array_equal(est.predict(T), labels, "whole")

@@ -27,7 +27,8 @@ How
     qp (qp.py)              cvxopt's interior points, then hard.py: solver="qp" alone
     working set (working.py)  rows of a direct dual: descent, then conjugate gradients
     narrow (narrow.py)      linear, few inputs: interior points, then vertex.py
-    interior (interior.py, inner.py)  Mehrotra's method: long direct duals; narrow ones
+    interior (interior.py)  Mehrotra's method: direct duals of few rows that take long
+    inner (inner.py)        the same for linear machines: narrow ones, and in hard.py
     ball (ball.py)          the smallest enclosing ball, by vertex.py
 Kernel values
     table (table.py)        those of many machines, in units that classes can share

@@ -15,11 +15,12 @@ bound leave, and the worst violators of the others come in.
 import numpy as np
 
 from .dual import ranges, span, starts
-from .search import Search, numbers
+from .search import Search, rows_in
 
 START = 48
 START_SHARE = 60
 FALL = 0.1
+TIGHT = 0.9  # of tol: the last aim, so that rounding leaves the judgement below tol
 
 
 def choose_first(search: Search) -> None:
@@ -37,8 +38,9 @@ def spread(search: Search, side: np.ndarray) -> np.ndarray:
     dual = np.repeat(np.arange(len(count)), wanted)
     number = ranges(np.zeros_like(wanted), wanted)  # 0, 1, ... of each dual's
     place = number * (count[dual] - 1) // np.maximum(wanted[dual] - 1, 1)
+    first = starts(count)[dual]  # in `rows`: where the dual's of this side begin
     chosen = np.zeros(len(side), bool)
-    chosen[rows[starts(count)[dual] + place]] = True
+    chosen[rows[first + place]] = True
     return chosen
 
 
@@ -46,14 +48,14 @@ def choose_next(search: Search, some: np.ndarray, tol: float) -> None:
     """Set what the next steps of some duals aim at, and which rows they move."""
     if not len(some):
         return
-    tight = 0.9 * tol
+    tight = TIGHT * tol
     aim = search.aim[some]
     violation = search.violation[some]
     lower = np.minimum(aim, FALL * violation)
     lower = np.maximum(lower, tight)
     # hardly anything is violated outside: all the way before the next judgement
     search.aim[some] = np.where(violation < 2.0 * aim, tight, lower)
-    # both are judged by the active rows as they were
+    # violators by the new aim; both by the active rows as they were
     rests = resting(search, some, tol)
     new = worst_violators(search, some)
     search.active[rests] = False
@@ -62,7 +64,7 @@ def choose_next(search: Search, some: np.ndarray, tol: float) -> None:
 
 def aim_anew(search: Search, some: np.ndarray) -> None:
     """Aim at what float64 has left of the violations; gains count from here."""
-    tight = 0.9 * search.settings.tol
+    tight = TIGHT * search.settings.tol
     share = FALL * search.violation[some]
     left = np.minimum(search.aim[some], share)
     search.aim[some] = np.maximum(tight, left)
@@ -83,6 +85,7 @@ def resting(search: Search, some: np.ndarray, tol: float) -> np.ndarray:
     far_below = v < np.repeat(low, count)
     pulls_up = far_above & ~search.may_rise(rows)
     pulls_down = far_below & ~search.may_fall(rows)
+    # never all: the rows at top and bottom do not rest
     return rows[pulls_up | pulls_down]
 
 
@@ -100,11 +103,11 @@ def worst_violators(search: Search, some: np.ndarray) -> np.ndarray:
     count = np.add.reduceat(new, first, dtype=int)
     for k in np.flatnonzero(count > most):
         own = span(first, length, k)
-        outside = np.where(new[own], -excess[own], 0.0)
-        worst = np.argpartition(outside, most[k])[: most[k]]
+        negated = np.where(new[own], -excess[own], 0.0)
+        worst = np.argpartition(negated, most[k])[: most[k]]
         new[own] = False
         new[first[k] + worst] = True
-    return numbers(rows, new)
+    return rows_in(rows, new)
 
 
 def excesses(search: Search, some: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
@@ -124,8 +127,8 @@ def excesses(search: Search, some: np.ndarray, rows: np.ndarray | slice) -> np.n
 def most_new(active: np.ndarray, length: np.ndarray) -> np.ndarray:
     """How many rows may become active at once, in duals of that length.
 
-    As many as are active, half as many where those are much of the dual, but always
-    2 START.
+    As many as are active, half as many where those are a sixteenth of the dual or more,
+    but 2 START at least.
     """
     few = 16 * active < length
     as_many = np.where(few, active, active // 2)

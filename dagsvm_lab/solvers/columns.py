@@ -83,16 +83,17 @@ class KernelColumns:
     def times(
         self, support: np.ndarray, weights: np.ndarray, who: Sequence[int]
     ) -> np.ndarray:
-        """(K[at, support] @ weights).T in float64, one row a dual.
+        """(K[at, support] @ weights).T, one row a dual, added up in float64.
 
-        `who` are the duals' numbers. Of rows that are not kept, only those whose
+        Products are of the rows' precision. `weights` is (support, duals), and `who`
+        are the duals' numbers. Of rows that are not kept, only those whose
         weights are not those of the last time are computed.
         """
         all_kept = self.learn(support)
         full = self._on_all_rows(support, weights)
         f = np.zeros((len(who), len(self.at)))
         changes: list[tuple] = []
-        beyond = f  # what rows that are not kept add
+        beyond = None  # what rows that are not kept add, if there are any
         if not all_kept or self.last_weights:
             changes, beyond = self._changes(full, who)
 
@@ -100,12 +101,13 @@ class KernelColumns:
             """Add to f, and to `beyond`, on one strip of `at`."""
             part = slice(first, first + STRIP_ROWS)
             self._add_kept(full, part, f[:, part])
-            self._add_changes(changes, part, beyond[:, part])
+            if beyond is not None:
+                self._add_changes(changes, part, beyond[:, part])
 
         strips = range(0, len(self.at), STRIP_ROWS)
         for _ in self.each(strip, strips):  # strips do not meet: threads may take them
             pass
-        return f if beyond is f else f + beyond
+        return f if beyond is None else f + beyond
 
     def _on_all_rows(self, support: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The weights of all rows, zero but for the support's: (duals, all rows).
@@ -131,7 +133,7 @@ class KernelColumns:
                 of_block = w @ values
                 total += of_block[:n]
                 continue
-            for one, row in zip(total, w, strict=True):
+            for one, row in zip(total, w, strict=True):  # `one` is a view of `total`
                 one += row @ values
 
     def _add_changes(

@@ -107,31 +107,31 @@ def solve_direct(block: Callable, task: Task, limits: Limits) -> DirectDual:
         rounds += part.solve(aim, limits.most_rounds - rounds)
         A[work] = part.A
         F, largest = _products(block, task.coefficients(A))
-        v = task.violation(F, A)
-        worst = v.max(initial=0.0)
+        violation = task.violation(F, A)  # (rows,)
+        worst = violation.max(initial=0.0)
         if limits.verbose:
             print(f"{len(work)} of {n} rows, {rounds} rounds: violation {worst:.3g}")
         dual = certified(F, A, task, rounds, limits.tol, largest)
         if dual.converged or rounds >= limits.most_rounds:
             return dual
-        work = _next_rows(work, v, A, limits)
+        work = _next_rows(work, violation, A, limits)
 
 
 def _next_rows(
-    work: np.ndarray, v: np.ndarray, A: np.ndarray, limits: Limits
+    work: np.ndarray, violation: np.ndarray, A: np.ndarray, limits: Limits
 ) -> np.ndarray:
     """The working set `work`, with the rows that violate most taken in.
 
-    v is the violation of every row, and A its variables.
+    `violation` is that of every row, and A its variables.
     """
-    violators = np.flatnonzero(v > 0.5 * limits.tol)
+    violators = np.flatnonzero(violation > 0.5 * limits.tol)
     outside = np.setdiff1d(violators, work, assume_unique=True)
-    new = _largest(v, outside, max(len(work), limits.start))
+    new = _largest(violation, outside, max(len(work), limits.start))
     most = limits.most_rows
     if len(work) + len(new) > most:
         # no room for all: rows without variables and violation leave first
         new = new[: max(most // 2, most - len(work))]
-        useful = A.any(axis=1) + v
+        useful = A.any(axis=1) + violation
         work = _largest(useful, work, most - len(new))
     return np.union1d(work, new)
 
@@ -214,10 +214,11 @@ def _interior(Z: np.ndarray, task: Task, scale: float) -> tuple[np.ndarray, int]
     """(A, steps) by interior points in c / scale, whose arrays are (classes, rows)."""
     loss = task.loss
     own = np.arange(task.n_classes)[:, None] == task.codes
+    bounded = own if loss.shared else ~own  # the c on which C is a bound
     program = Program(
         Z=Z * np.sqrt(scale / loss.margin),
         sign=np.where(own, 1.0, -1.0),
-        upper=np.where(own == loss.shared, task.C / scale, np.inf),
+        upper=np.where(bounded, task.C / scale, np.inf),
     )
     point = interior_points(program)
     a = np.where(own | point.at_zero, 0.0, np.abs(scale * point.c))

@@ -28,10 +28,15 @@ import numpy as np
 
 EPS = float(np.finfo(float).eps)
 LARGEST_BOUND = 1e100  # bounds beyond count as it: the square of all must be a number
-EXACT = 1e-11  # of the largest |s p - K beta|: a violation that counts as none
+EXACT = 1e-11  # of the largest |s p| (newton.py: or |v|): a violation that is none
 AT_BOUND = 1e-12  # of a bound: an alpha so near to it is at it
 SUPPORT_BLOCK = 256  # support vectors taken at a time, so that float32 stays small
-CERTIFICATE = ("bias", "objective", "gap", "kkt_violation")  # of it, what Duals keep
+CERTIFICATE = (
+    "bias",
+    "objective",
+    "gap",
+    "kkt_violation",
+)  # what Duals keep of a Certificate
 
 
 @dataclass(frozen=True)
@@ -166,12 +171,13 @@ def problem(
         ) from None
     u = np.broadcast_to(bound, y.shape)
     if upper is None:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # where y is 0 there is no number: u is 0 there
             u = u / soft
     u = np.where(soft > 0, u, 0.0).astype(float)
     if not (np.isfinite(p).all() and (u >= 0).all()):
         raise ValueError("linear must be finite, and C and upper must not be negative")
     s = np.where(y < 0, -1.0, 1.0)
+    # an infinite bound stays one: there is none
     capped = np.where(np.isinf(u), u, np.minimum(u, LARGEST_BOUND))
     return s, p, capped
 
@@ -266,8 +272,8 @@ def _gap(slack: np.ndarray, p, u, alpha, noise: np.ndarray) -> np.ndarray:
     """primal + dual, term by term so that nothing cancels.
 
     slack = p - s (f + bias) is xi where a row falls short of its margin, and below 0
-    beyond it. The terms are (u - a) xi + a max(0, -slack). A slack of at most `noise`
-    is none.
+    beyond it. The terms are (u - a) xi + a max(0, -slack). A slack of at most `noise`,
+    and of at most 1e-6 |p|, is none.
     """
     none = np.minimum(noise[..., None], 1e-6 * np.abs(p))
     slack = np.where(np.abs(slack) <= none, 0.0, slack)

@@ -30,7 +30,7 @@ of the duals between steps, and active.py chooses the active rows by it.
 | | | the others, cubic, C = 1e4: never 30; Covertype: 1000 1.4 |
 | AGAIN = 2 | times the steps, after which hard.py is asked again | 10 1.0 |
 | SYSTEM = 240,000 | cubed free rows that are worth a step | a dual whose system costs |
-| | | more than SLOW steps takes these first. Covertype's pairs, C = 10: never |
+| | | more than a step a row takes as many first. Covertype's pairs, C = 10: never |
 | | | 1.95, 80,000 .97; C = 100: 1.77, .89; Letter one-versus-rest: 1.00, .91 |
 | LEAST_GAIN = 1e-12 | of the objective | a smaller fall may be rounding; |
 | LEAST_SINGLE_GAIN = 1e-6 | of the objective | in float32 |
@@ -90,6 +90,7 @@ def judge_in_double(search: Search, values: KernelValues) -> None:
     near = search.near()
     f = search.goal - search.v  # as float32 has it, which stays at rows not near
     for k in some:
+        # all rows with beta are near: no term of K beta is missing
         rows = search.first[k] + np.flatnonzero(near[search.of(k)])
         ids = values.ids[rows]
         f[rows] = values.rows[k].within(ids, search.beta[rows], values.each)
@@ -101,9 +102,9 @@ def judge_in_double(search: Search, values: KernelValues) -> None:
 def finish_hard(search: Search, values: KernelValues, k: int) -> None:
     """Solve dual k by hard.py, if it is short or of low rank, or has taken long."""
     own = search.of(k)
-    rows = values.rows[k]
+    prepared_rows = values.rows[k]
     ids = values.ids[own]
-    left = rows.left[ids]
+    left = prepared_rows.left[ids]
     s = search.duals.s[own]
     p = search.duals.p[own]
     u = search.duals.u[own]
@@ -111,17 +112,18 @@ def finish_hard(search: Search, values: KernelValues, k: int) -> None:
 
     def columns(at: np.ndarray) -> np.ndarray:
         """Kernel columns of some of the dual's rows."""
-        return rows.block(left, ids[at])
+        return prepared_rows.block(left, ids[at])
 
-    def factored(diagonal, columns) -> np.ndarray | None:
+    def factored(live_diagonal, live_columns) -> np.ndarray | None:
         """The factor of K: that of the dual before, if it had the same rows."""
         live = ids[u > 0]
-        if search.factor is None or not search.factor.is_of(rows, live, most_rank):
-            Z = centred_factor(diagonal, columns, most_rank)
-            search.factor = KeptFactor(rows, live, most_rank, Z)
+        kept = search.factor
+        if kept is None or not kept.is_of(prepared_rows, live, most_rank):
+            Z = centred_factor(live_diagonal, live_columns, most_rank)
+            search.factor = KeptFactor(prepared_rows, live, most_rank, Z)
         return search.factor.Z
 
-    dual = HardDual(rows.diagonal(ids), columns, s, p, u)
+    dual = HardDual(prepared_rows.diagonal(ids), columns, s, p, u)
     beta = solve_hard(dual, search.beta[own], factored=factored, inside=True)
     search.allowed[k] = min(search.limit[k], AGAIN * search.steps[k])
     if beta is None:  # of high rank: on with SMO
@@ -162,7 +164,7 @@ def groups(which: np.ndarray, count: np.ndarray, most: float) -> Iterator[np.nda
         # of a group that ends here: the width that it is padded to, and its duals
         width = count[order].astype(float)
         n = np.arange(1, len(order) + 1)
-        unlike = width > SPREAD * width[0] + 16
+        unlike = width > SPREAD * width[0] + 16  # stacks are padded to multiples of it
         many_rows = n * width > NARROW_ROWS
         many_values = n * width**2 > most
         over = (unlike & many_rows) | many_values
@@ -223,7 +225,8 @@ def step_stack(search: Search, values: KernelValues, group, rows, count) -> None
         more = smo_one(table.half(k), one, search.aim[t], again)
         search.steps[t] += more
         search.store(own, one, slice(count[k]))
-        if again <= more < rest:
+        took_all = more == again
+        if took_all and again < rest:  # never with many rows, where `again` is the rest
             step_hard(search, t, own)
 
 
@@ -251,8 +254,8 @@ def patience(point: Point, count: np.ndarray) -> np.ndarray:
 def step_newton(search: Search, k: int, rows: np.ndarray) -> bool:
     """Solve the active `rows` of dual k by Newton's method; whether it could."""
     K, goal = active_system(search, k, rows)
+    table = own_matrices(K[None])  # Newton's method reads K alone
     # (1, rows): a stack of one, as all that goes in
-    table = own_matrices(K[None])
     s = search.duals.s[None, rows]
     u = search.duals.u[None, rows]
     beta = search.beta[None, rows]

@@ -108,7 +108,8 @@ def solve_hard(
         what rounding leaves.
     factored : gives the factor of K from its diagonal and columns, or None where the
         rank is too large; by default `centred_factor`, whatever the rank.
-    inside : whether to begin from interior points, as pays for many rows.
+    inside : whether to begin from interior points, as pays for many rows; only where
+        `total` is 0.
     """
     live = np.flatnonzero(dual.u > 0)
     s = dual.s[live]
@@ -117,7 +118,13 @@ def solve_hard(
         return np.zeros(len(beta))
     factored = factored or centred_factor
     # (live, rank)
-    Z = factored(dual.diagonal[live], lambda rows: dual.columns(live[rows])[live])
+
+    def columns(rows: np.ndarray) -> np.ndarray:
+        """Kernel columns of some of the live rows, on the live rows."""
+        whole = dual.columns(live[rows])
+        return whole[live]
+
+    Z = factored(dual.diagonal[live], columns)  # (live, rank)
     if Z is None:
         return None
     points = [dual.judged(beta, near)]
@@ -156,7 +163,7 @@ class _Judged:
     beta, f : (n,) the point, and K beta.
     noise : what rounding leaves of a violation.
     objective, violation : of the point.
-    solved : whether rounding is all that is left of its violation.
+    solved : whether its violation is at most `near`, or what rounding leaves.
     """
 
     beta: np.ndarray
@@ -168,7 +175,10 @@ class _Judged:
 
 
 def _best(points: list[_Judged]) -> _Judged:
-    """The point of least violation, of those at the least objective up to rounding."""
+    """Of the points at the least objective, up to rounding, the best.
+
+    That is a solved one, if there is any, and of these the one of least violation.
+    """
     least = min(point.objective for point in points)
 
     def order(point: _Judged) -> tuple:

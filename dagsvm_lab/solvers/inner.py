@@ -2,8 +2,8 @@ r"""Interior points for a stack of linear machines of few inputs.
 
     minimise 1/2 |Z'b|^2 - (s p)'b   with  sum b = 0,  0 <= x <= u       (b = s x)
 
-Every row has a signed line A_i = s_i (z_i, 1), and a solution has multipliers z of
-x >= 0 and w of the room u - x >= 0:
+Every row has a signed line A_i = s_i (Z_i, 1), Z_i its row of Z, and a solution has
+multipliers z of x >= 0 and w of the room u - x >= 0:
 
     A (Z'b, bias) - p - z + w = 0,   s'x = 0,   x z = 0,   room w = 0,   all >= 0
 
@@ -162,8 +162,8 @@ def _start(machines: Machines) -> Iterate:
     A = machines.A
     s = A[:, :, -1]
     x = _feasible(machines)
-    w = np.einsum("mn,mnd->md", x, A)[:, :-1]
-    gradient = np.einsum("mnd,md->mn", A[:, :, :-1], w) - machines.p
+    weights = np.einsum("mn,mnd->md", x, A)[:, :-1]  # Z'b
+    gradient = np.einsum("mnd,md->mn", A[:, :, :-1], weights) - machines.p
     bias = -(s * gradient).sum(axis=1) / np.count_nonzero(s, axis=1)
     slack = gradient + s * bias[:, None]
     least = np.maximum(np.abs(slack).mean(axis=1), 1e-3)[:, None]
@@ -182,14 +182,16 @@ def _feasible(machines: Machines) -> np.ndarray:
     lines = np.einsum("mnd,mnd->m", A, A) / np.count_nonzero(s, axis=1)
     most = np.abs(p).max(axis=1) / lines  # so that A (w, bias) is about as large as p
     mass = np.minimum(0.5 * np.minimum(*sums), most)
-    of_signs = [(mass / side)[:, None] for side in sums]
-    return np.where(s == 0, 1.0, np.where(s > 0, *of_signs) * u)
+    of_plus, of_minus = (mass / side for side in sums)
+    share = np.where(s > 0, of_plus[:, None], of_minus[:, None])
+    # a row that fills up is in the middle of its box, which is 2 wide
+    return np.where(s == 0, 1.0, share * u)
 
 
 def _residuals(machines: Machines, point: Iterate) -> tuple[np.ndarray, np.ndarray]:
     """What is left of the first condition, and what the sums of s x lack."""
     A = machines.A
-    sums = np.matmul(point.x[:, None, :], A)[:, 0]  # (machines, d + 1): w, s'x
+    sums = np.matmul(point.x[:, None, :], A)[:, 0]  # (machines, d + 1): Z'b, s'x
     q = sums.copy()
     q[:, -1] = point.bias
     outputs = np.matmul(A, q[:, :, None])[:, :, 0]

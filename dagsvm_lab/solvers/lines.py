@@ -60,6 +60,7 @@ class Lines:
     def drop(self, k: int) -> None:
         """Leave out the k-th row."""
         rows = np.delete(self.rows, k)
+        # all differences are from the row k = 0
         if k == 0 or len(rows) < 2 or self.updates == UPDATES:
             return self._factor(rows)
         Q, R = linalg.qr_delete(self.Q, self.R, k - 1, which="col")
@@ -82,9 +83,9 @@ class Lines:
         # the free rows say R'Q'w = g_i - g_first: Q'w is `goal`; what of w is across
         # their lines stays
         along = self.Q.T @ w
-        goal = triangular(self.R, g[others] - g[first], "T")
+        goal = triangular(self.R, g[others] - g[first], transposed=True)
         found = triangular(self.R, goal - along)
-        across = 0.0
+        across = 0.0  # a square Q leaves nothing
         if len(others) < len(w):
             across = w - self.Q @ along
         w = self.Q @ goal + across
@@ -104,11 +105,11 @@ class Lines:
         return np.append(1.0 - found.sum(), found)
 
 
-def triangular(R: np.ndarray, b: np.ndarray, trans: str = "N") -> np.ndarray:
+def triangular(R: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
     """The solution of R x = b, or of R'x = b; LAPACK refuses empty systems."""
     if not len(b):
         return b
-    x, _ = dtrtrs(R, b, trans=trans == "T")
+    x, _ = dtrtrs(R, b, trans=transposed)
     return x
 
 

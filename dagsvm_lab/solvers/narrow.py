@@ -73,6 +73,7 @@ def solve_narrow(
         for Z, own in linear:
             narrow = [_is_narrow(duals, t, Z.shape[1]) for t in own]
             stacks = list(_stacks(duals, own[narrow]))
+            # stacks share no machine: threads may take them
             solve = partial(_solve_stack, Z, duals, tol=settings.tol)
             for part, solved in zip(stacks, each(solve, stacks), strict=True):
                 done[part] = solved

@@ -25,7 +25,8 @@ vector machine in the primal", Neural Computation 19 (2007).
 |---|---|---|
 | MOST_SYSTEMS = 8 | linear systems a machine | most need 1 to 4. Vehicle, C = 100: |
 | | | 4 takes 3.3 times as long, 16 1.02 |
-| FREE_GROWTH = 1.5 | free rows over those at the start | with more, machines stray. |
+| FREE_GROWTH = 1.5 | free rows over those at the start, where machines share kernel |
+| | | values | with more, machines stray. |
 | | | Segment, C = 100: 1.25 1.03, never 1.35 |
 | SYSTEM_CELLS = 2^17 | entries of the systems formed at a time | Vowel, five C: |
 | | | an eighth .98, eight times 1.24 |
@@ -122,10 +123,7 @@ class _Stack:
 
     def _settle(self, solved: np.ndarray, b: np.ndarray, v: np.ndarray) -> None:
         """Take b and v of the machines that they solve."""
-        s = self.s[solved]
-        u = self.u[solved]
-        above = s * b > u  # by the rounding of a free b
-        self.beta[solved] = np.where(above, s * u, b)
+        self.beta[solved] = b
         self.v[solved] = v
         self.settled[solved] = True
 
@@ -205,7 +203,7 @@ def _objective(b: np.ndarray, v: np.ndarray, goal: np.ndarray) -> np.ndarray:
 
 
 def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray:
-    """Solve for the free beta; returns the biases, nan where all is singular.
+    """Solve for the free beta; returns the biases, nan where a system is singular.
 
     In: the machines `who`; `free`, `right` (goal less what the full rows contribute)
     and `beta`, (machines, rows); `total`, one a machine. Out: beta of the free rows,
@@ -225,6 +223,7 @@ def _solve_free(table: KernelTable, who, free, right, beta, total) -> np.ndarray
         rows = free_first[:, :width]
         real = np.arange(width) < count[part, None]
         rest = total[part] - beta[part].sum(1)
+        # what fills up repeats the first row: no kernel row is computed for it
         filled = np.where(real, rows, rows[:, :1])
         K = table.square(who[part], filled)
         own = part[:, None], rows  # where in (machines, rows) the system's rows are

@@ -15,7 +15,8 @@ them. Where their kernel values come from stands in values.py.
 | | | times 13; red wine, 1,599 rows, gamma = .01, C = 1e6 (rank 1,358): a |
 | | | quarter 1.2, four times .9, nothing is 4 and leaves it unsolved |
 | MOST_FACTOR = 2^24 | entries of a factor of more than an eighth | bounds memory |
-| PATIENT = 10 | times hard.py's patience, after which float32 ends | 3 to 30: 1.0 |
+| PATIENT = 10 | times hard.py's patience, after which float32 ends in duals of more |
+| | | than ANY_RANK rows | 3 to 30: 1.0 |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
 """
 
@@ -51,11 +52,11 @@ class Settings:
     max_iter: int = -1
     cache_size: float = 2000.0
     n_jobs: int | None = None
-    progress: Callable = int
+    progress: Callable = int  # which does nothing with the number that it is told
     alone: int = ALONE
 
 
-def numbers(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
+def rows_in(rows: np.ndarray | slice, mask: np.ndarray) -> np.ndarray:
     """Those of some rows (their numbers, or the slice of all) that a mask has."""
     if isinstance(rows, slice):
         return np.flatnonzero(mask)
@@ -99,9 +100,9 @@ class Search:
         self.top, self.bottom, self.violation, self.objective = np.zeros((4, n))
         self.noise, self.largest = np.zeros((2, n))
         self.judge(np.arange(n), 0.0)  # K beta, as all starts from zero
-        self.aim = 0.25 * self.violation
+        self.aim = 0.25 * self.violation  # of the first steps
         self.steps = np.zeros(n, int)
-        self.limit = np.maximum(10_000_000, 100 * self.length)
+        self.limit = np.maximum(10_000_000, 100 * self.length)  # as LIBSVM has it
         if settings.max_iter > 0:
             self.limit = np.full(n, settings.max_iter)
         self.allowed = self.limit.copy()
@@ -201,7 +202,7 @@ class Search:
     def active_rows(self, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The active rows of some of the duals, and how many each has."""
         rows, _ = self.rows_of(some)
-        rows = numbers(rows, self.active[rows])
+        rows = rows_in(rows, self.active[rows])
         count = np.bincount(self.owner[rows], minlength=len(self.first))
         return rows, count[some]
 
@@ -246,15 +247,17 @@ class Search:
         some = max(1, MEASURED // int(self.length.max()))
         for start in range(0, n, some):
             end = min(n, start + some)
-            self.measure(np.arange(start, end))
+            self._certify(np.arange(start, end))
         return self.duals
 
-    def measure(self, some: np.ndarray) -> None:
+    def _certify(self, some: np.ndarray) -> None:
         """Store alpha and certificates of neighbouring duals, stacked for that."""
         duals = self.duals
         rows = ranges(self.first[some], self.length[some])
         owner = self.owner[rows]
-        at = owner - some[0], rows - self.first[owner]
+        dual = owner - some[0]
+        place = rows - self.first[owner]
+        at = dual, place
         # (duals, rows); what fills up a dual has p = u = alpha = 0, and no say
         shape = len(some), self.length[some].max()
         f, p, u, alpha = np.zeros((4, *shape))

@@ -238,7 +238,10 @@ def _stacks_over(
 
 
 def _own_stacks(values: _Values, duals: Duals, which: np.ndarray) -> Iterator[_Stack]:
-    """Stacks of machines that have a kernel matrix each, the longest first."""
+    """Stacks of machines that have a kernel matrix each, the longest first.
+
+    One at a time: the next one's table overwrites H (`scratch_array`).
+    """
     length = np.diff(duals.ends)
     first = 0
     while first < len(which):
@@ -249,7 +252,7 @@ def _own_stacks(values: _Values, duals: Duals, which: np.ndarray) -> Iterator[_S
         by_kernel = np.argsort(values.number[part], kind="stable")
         part = part[by_kernel]
         machine, local, flat = _variables(duals, part)
-        rows = np.zeros((len(part), width), int)
+        rows = np.zeros((len(part), width), int)  # row 0 fills up
         rows[machine, local] = duals.rows[flat]
         K = values.squares(part, rows, length[part])
         table = own_matrices(half_distances(K, values.single), K)
@@ -327,16 +330,16 @@ def _descend(
     v = s * p
     if b.any():
         v = v - table.times(b, live)
-    at = Point(split_gradient(v, b, lo, hi, table.H.dtype), b, lo, hi)
+    here = Point(split_gradient(v, b, lo, hi, table.H.dtype), b, lo, hi)
     # the violation of beta = 0: the largest p of one side and of the other
     above = np.where(s > 0, p, 0.0)
     below = np.where(s < 0, p, 0.0)
     of_zero = above.max(1) + below.max(1)
     limit = 50 + STEPS_A_ROW * (u > 0).sum(1)
-    # short machines: a last quarter is left to Newton's method, whose systems are small
+    # machines with a matrix each have small systems: Newton's method has a last quarter
     leave = len(live) // 4 if table.units == 1 else 0
-    steps = smo_stack(table.part(live), at, level * of_zero, limit, leave)
-    point.beta[live] = b
+    steps = smo_stack(table.part(live), here, level * of_zero, limit, leave)
+    point.beta[live] = here.beta
     return steps
 
 
@@ -355,7 +358,7 @@ def _store(
     if (beta != point.beta[todo]).any():
         point.beta[todo] = beta
         point.v[todo] = s * p - stack.table.times(beta, todo)
-    noise = rounding(stack.table.diagonal[todo, None], alpha)
+    noise = rounding(stack.table.largest_diagonal[todo, None], alpha)
     found = measure(s * p - point.v[todo], s, p, u, alpha, noise=noise)
     converged = is_solved(found.kkt_violation, tol, noise)
     point.settled[todo] &= converged

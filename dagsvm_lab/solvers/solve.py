@@ -46,7 +46,9 @@ def solve_bank(
 
     They are of the same machines, with bounds that grow from one to the next: a machine
     none of whose alphas is at its bound is that of larger bounds too. `kernels` holds
-    each machine's own kernel, where they differ; `how` becomes Settings.
+    each machine's own kernel, where they differ; `codes`, a number for each row of X,
+    says which rows are together in most machines (None: nothing is shared); `how`
+    becomes Settings.
     """
     settings = Settings(**how)
     if solver == "qp":
@@ -159,7 +161,8 @@ def solve_narrow_path(
         todo = every[~left]
         if before is not None:
             todo = follow(duals, before, todo)
-        left[solve_narrow(X, kernels, duals, todo, settings)] = True
+        others = solve_narrow(X, kernels, duals, todo, settings)
+        left[others] = True
         before = duals
     return every[left]
 

@@ -28,7 +28,7 @@ Two things keep a step short.
 | | | 32 .99; Segment: 1.04, 1.01 |
 | FEW_DUALS = 3 | duals that go one by one | Letter: 1 1.03, 8 .98; |
 | | | Segment: 1.15, .99 |
-| TAU | least eta | equal rows would divide by zero (LIBSVM's value) |
+| TAU | least H, half of eta | equal rows would divide by zero (LIBSVM's value) |
 | SLIGHT | added to H in float32 | without it rows may seem equal that are not |
 """
 
@@ -89,17 +89,17 @@ def smo_stack(table, point: Point, stop, limit, leave: int = 0) -> np.ndarray:
     taken = np.zeros(len(point.beta), int)
     violation = point.v2[0].max(1) - point.v2[1].min(1)
     live = np.flatnonzero(violation > stop)
-    short = limit[live] < STEPS_AT_ONCE
-    left = live[short].tolist()  # duals that go on one by one
-    live = live[~short]
+    few_steps = limit[live] < STEPS_AT_ONCE
+    alone = live[few_steps].tolist()  # duals that go on one by one
+    live = live[~few_steps]
     while len(live) > FEW_DUALS:
         unsolved = _step_together(table, point, stop, limit, live, taken)
         many_steps_left = taken[live] + STEPS_AT_ONCE <= limit[live]
-        left += live[unsolved & ~many_steps_left].tolist()
+        alone += live[unsolved & ~many_steps_left].tolist()
         live = live[unsolved & many_steps_left]
         if FEW_DUALS < len(live) <= leave:
             live = live[:0]
-    for k in left + live.tolist():
+    for k in alone + live.tolist():
         rest = limit[k] - taken[k]
         taken[k] += smo_one(table.half(k), point.of(k), stop[k], rest)
     return taken
@@ -108,7 +108,8 @@ def smo_stack(table, point: Point, stop, limit, leave: int = 0) -> np.ndarray:
 def _step_together(table, point: Point, stop, limit, live, taken) -> np.ndarray:
     """Step the duals `live` until a quarter of them is solved, or one nears its limit.
 
-    Returns which of them are not solved yet; `point` and `taken` are changed in place.
+    Returns which of them are not solved yet; one whose last step had no length can go
+    no further, and counts as solved. `point` and `taken` are changed in place.
     """
     v2 = point.v2.take(live, 1)  # (2, live duals, rows)
     beta = point.beta[live]
@@ -147,10 +148,12 @@ class _March:
         self.H_i = np.empty((duals, width), self.H.dtype)
         self.H_j = np.empty_like(self.H_i)
         self.gain = np.empty_like(self.H_i)
+        # an array: the maximum with a number takes twice as long
         self.tau = None if self.H.dtype == np.float32 else np.full_like(self.gain, TAU)
 
     def fetch(self, i: np.ndarray, out: np.ndarray) -> None:
         """Write row i[k] of H of every dual k to out[k]."""
+        # clip: no index is outside, and numbers go to `out` without a buffer
         if self.one_unit:
             self.H.take(i + self.shift, 0, out=out, mode="clip")
         else:
@@ -182,8 +185,9 @@ class _March:
             # j: the largest (v_i - v_j)^2 / eta_ij of rows that may fall; those that
             # may not have v_low = inf, hence a gain of -inf
             np.subtract(flat_up.take(i)[:, None], v_low, out=gain)
-            eta = H_i if self.tau is None else np.maximum(H_i, self.tau, out=H_j)
-            np.divide(gain, eta, out=H_j)  # twice the unclipped step
+            # H_j is scratch until row j is fetched
+            divisor = H_i if self.tau is None else np.maximum(H_i, self.tau, out=H_j)
+            np.divide(gain, divisor, out=H_j)  # twice the unclipped step
             np.abs(gain, out=gain)
             gain *= H_j
             gain.argmax(1, out=j)
@@ -249,7 +253,7 @@ def smo_one(
         gain /= H_i if tau is None else np.maximum(H_i, tau, out=size)
         j = int(gain.argmax())
         difference = top - v_low.item(j)
-        # the best partner is rarely the worst violator: where it is none, look at all
+        # solved if no pair violates: mostly the best partner tells, without all others
         if not difference > stop and not top - v_low.min() > stop:
             break
         t = 0.5 * STRETCH * difference / max(H_i.item(j), TAU)
@@ -261,6 +265,7 @@ def smo_one(
             if len(rows) >= room:
                 rows.clear()
             H_j = rows[j] = fetch(j)
+        # in place: BLAS adds to v_up and v_low, which are contiguous and of its dtype
         axpy(H_i, v_up, a=t)
         axpy(H_i, v_low, a=t)
         axpy(H_j, v_up, a=-t)

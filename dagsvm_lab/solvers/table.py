@@ -55,7 +55,8 @@ _SCRATCH = _Scratch()
 def scratch_array(name: str, shape: tuple[int, ...], dtype) -> np.ndarray:
     """An array of any content, in memory that this thread keeps under `name`.
 
-    The next array of that name overwrites it. At most SCRATCH_BYTES are kept.
+    The next array of that name overwrites it. Of each name at most SCRATCH_BYTES are
+    kept.
     """
     size = int(np.prod(shape))
     flat = _SCRATCH.arrays.get(name)
@@ -91,6 +92,7 @@ class KernelTable:
     Attributes
     ----------
     H, K, slot, fetch : as in Blocks, but H and K as units, (units, size).
+    block : (machines,) which block each machine has its rows in; it is given alone.
     length, units : rows of a block, and units of one of its rows.
     across : (machines, units), where each machine's units are in a row of its block.
     place : (machines, rows), each machine's rows, counted in its block.
@@ -114,7 +116,7 @@ class KernelTable:
         self.K = blocks.K.reshape(-1, size)
 
     @property
-    def diagonal(self) -> np.ndarray:
+    def largest_diagonal(self) -> np.ndarray:
         """For each machine, the largest |K_ii| of its block."""
         if self.fetch is not None:  # shared kernels are safe in float32, so K_ii = 1
             return np.ones(len(self.across))
@@ -138,6 +140,7 @@ class KernelTable:
     def half(self, t: int) -> Callable[[int], np.ndarray]:
         """What gives H_i of machine t."""
         if self.units == 1:
+            # the machine's rows of H stand one after the other
             return self.H[self.row[t, 0] :].__getitem__
         row = self.row[t].tolist()
         across = self.across[t]
@@ -147,12 +150,12 @@ class KernelTable:
 
         return H_i
 
-    def _slots(self, machines: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """Places among the rows of K of the rows `at` of the machines.
+    def _slots(self, machines: np.ndarray, local: np.ndarray) -> np.ndarray:
+        """Places among the rows of K of the machines' rows `local`.
 
         Rows that are not there yet are computed, and placed after the others.
         """
-        rows = self.at[machines, at]
+        rows = self.at[machines, local]
         if self.fetch is None:
             return self.slot[rows]
         known = self.slot >= 0
@@ -172,7 +175,7 @@ class KernelTable:
         """K beta of the machines `live`, whose beta (machines, rows) this is."""
         if self.units == 1:
             K = self.K.reshape(-1, self.length, self.length)
-            if len(live) == len(K):
+            if len(live) == len(K):  # all of them, in order
                 f = K @ beta[:, :, None]
                 return f[:, :, 0]
             pairs = zip(live, beta, strict=True)
@@ -208,17 +211,20 @@ class KernelTable:
         f = weights[:, None] @ values
         return f[:, 0]
 
-    def square(self, machines: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """Kernel matrices of the rows at[k] of the machines[k]."""
+    def square(self, machines: np.ndarray, local: np.ndarray) -> np.ndarray:
+        """Kernel matrices (machines, w, w) of rows local[k] (w,) of the machines[k]."""
         own = machines[:, None]
-        rows = self._slots(own, at) * self.length
-        columns = self.place[own, at]
+        rows = self._slots(own, local) * self.length
+        columns = self.place[own, local]
         values = rows[:, :, None] + columns[:, None]  # where each is in K, laid flat
         return self.K.reshape(-1).take(values, mode="clip")
 
 
 def own_matrices(H: np.ndarray, K: np.ndarray | None = None) -> KernelTable:
-    """The table of machines that have a matrix each: H, and K if asked (n, w, w)."""
+    """The table of machines that have a matrix each, (n, w, w).
+
+    Without K the one that is given stands for both: H for steps, K for Newton's method.
+    """
     n, w = H.shape[:2]
     one_unit = np.zeros((n, 1), int)
     K = H if K is None else K
@@ -230,6 +236,7 @@ def half_distances(K: np.ndarray, single: bool) -> np.ndarray:
     """H_ij = (K_ii + K_jj) / 2 - K_ij of steps.py; in float32 where that is safe."""
     if single:
         H = scratch_array("H", K.shape, np.float32)
+        # K_ii = 1 here, and K at most 1 up to rounding: H stays above zero
         np.subtract(1.0, K, out=H, casting="same_kind")
         return np.add(H, SLIGHT, out=H)
     half = 0.5 * np.diagonal(K, axis1=1, axis2=2)  # (machines, rows)
@@ -302,6 +309,7 @@ class SharedLayout:
         present = np.zeros((n, len(self.rows) // self.size), bool)  # (machines, units)
         present[machine, unit] = True
         most = max(1, present.sum(1).max())
+        # a machine's own units first; others fill up, whose rows have no room to move
         across = np.argsort(~present, axis=1, kind="stable")[:, :most]
         own_number = np.cumsum(present, axis=1) - 1  # of a unit among the machine's
         local = own_number[machine, unit] * self.size + within

@@ -100,8 +100,8 @@ class KernelValues:
     def half_distances(self, group, rows, at, shape) -> np.ndarray:
         """H_ij = (K_ii + K_jj) / 2 - K_ij of rows of the duals `group`, stacked.
 
-        The rows are `at` (dual, place) in arrays of that shape; what fills up the
-        stack, (duals, rows, rows), is above zero.
+        The rows are `at` (dual, place) in arrays of that shape. In the stack (duals,
+        rows, rows) columns that fill up a real row are above zero.
         """
         ids = np.zeros(shape, int)
         half = np.zeros(shape, self.dtype)
@@ -119,6 +119,7 @@ class KernelValues:
                 out = K[k, :n, :n]
                 self.rows[t].fill(own, own, out, self.each, symmetric=True)
                 self.halve(out, half[k, :n], half[k, :n, None])
+        # rows that fill up are never asked for, but real rows are divided by these
         for k, n in enumerate(count):
             K[k, :n, n:] = 1.0
         return K

@@ -30,7 +30,8 @@ JMLR 7 (2006).
 | | | all below but Segment): 0 fails on 13 and takes 2.2, 1e-12 1.0 |
 | EXACT (dual.py) | of the largest abs g: a weaker pull is none | linear Segment: |
 | | | 1e-9 1.0, 1e-13 5.4 |
-| NEAR = 1e-9 | of its box: a start so near to a bound is at it | 0 to 1e-7: 1.0 |
+| NEAR = 1e-9 | of its box: a start so near to a bound is at it; of the largest abs |
+| | | g: a gain so small is rounding (crossover). 0 to 1e-7: 1.0 |
 | CIRCLES = 50 | steps of no length, then Bland's rule | 5 1.0; never was it needed |
 | NO_GAIN = 1e-13 | of the objective's terms: a smaller fall in ROUND steps is |
 | | | rounding. Segment, raw: never 9.5; 1e-9 to 1e-16 1.0 |
@@ -100,8 +101,10 @@ class ActiveSet:
         free = self._crossover(np.flatnonzero(inside))
         self.lines = Lines(self.Z, free)
         least = np.inf
-        for self.steps in range(200 + 10 * len(beta)):
-            if self.steps % ROUND == 0 and self.stuck < ROUND:
+        for step in range(200 + 10 * len(beta)):
+            self.steps = step
+            # where no step has a length, Bland's rule has to end it
+            if step % ROUND == 0 and self.stuck < ROUND:
                 objective, size = self._objective()
                 if objective >= least - NO_GAIN * size:
                     break  # rounding alone moves the point, and may do so in circles
@@ -113,7 +116,7 @@ class ActiveSet:
             if self._go_to(target):
                 v = self.g - self.Z @ w - bias
                 if not self._free_one(v):
-                    break  # no bounded row pulls inwards: the solution
+                    break  # no bounded row can come in: the solution, or no minimum
             moved = np.abs(self.beta - before).max()
             none = moved <= NO_STEP * np.abs(self.beta).max()
             self.stuck = self.stuck + 1 if none else 0
@@ -284,4 +287,4 @@ class ActiveSet:
             if np.isfinite(length):
                 self._move(both, step, length, k)
                 return k
-        return len(basis)
+        return len(basis)  # no bound either way

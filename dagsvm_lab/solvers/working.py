@@ -133,11 +133,11 @@ class Working:
     def solve(self, tol: float, limit: int) -> int:
         """Rounds of both steps until the violation is at most tol; at most `limit`."""
         for done in range(limit):
-            v = self.task.violation(self.F, self.A)
-            worst = v.max(initial=0.0)
+            violation = self.task.violation(self.F, self.A)  # (rows,)
+            worst = violation.max(initial=0.0)
             if worst <= tol:
                 return done
-            self.descend(v, max(DESCENT_SHARE * worst, 0.5 * tol))
+            self.descend(violation, max(DESCENT_SHARE * worst, 0.5 * tol))
             self.newton()
         return limit
 
@@ -323,7 +323,8 @@ def row_optimum(h: np.ndarray, C: float, loss: Loss) -> np.ndarray:
     cap = np.inf if loss.shared else C
     full = 0  # the largest `full` of h are at the cap
     while True:
-        theta = _level(falling[full:], full * cap if full else 0.0, 1)
+        at_cap = full * cap if full else 0.0  # the cap may be infinite
+        theta = _level(falling[full:], at_cap, 1)
         if falling[full] - theta <= cap:
             break
         full += 1

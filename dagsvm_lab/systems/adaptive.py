@@ -124,7 +124,7 @@ class _Duels:
             return self._duel(*self.first_pair, left)
         if left == 1 << survivor:
             return "leaf", survivor
-        rival = next(c for c in self.rivals[survivor] if left >> c & 1)
+        rival = next(c for c in self.rivals[survivor] if (left >> c) & 1)
         return self._duel(survivor, rival, left)
 
     def _duel(self, i: int, j: int, left: int) -> tuple:
@@ -189,7 +189,7 @@ class AdaptiveDAGSVC(BankClassifier):
     tune : {"dbtc", "cv"}, default=None
         Choose each pair's C and gamma: "dbtc" is the paper's recipe (gamma has the
         largest DBTC, C then the best validation accuracy), "cv" takes both by
-        validation accuracy.
+        validation accuracy. Sample weights do not count in it.
     gammas : array-like, default=None
         Values that `tune` tries; None is 2^-15 to 2^3.
     Cs : array-like, default=None

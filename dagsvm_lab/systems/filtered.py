@@ -14,7 +14,7 @@ classifiers.
     for q = 8, 16, ..., 256 while 2 q <= number of support vectors:
         fit the filter on parts 1 to 3; bound from the leads of the own class on part 0
         cost = different kernel values a row + 10 machines, the filter one; over part 0
-        stop if this is the second size in turn that gains nothing
+        stop if this is the second size in turn that gains nothing, after one that did
     best q: fit without each part in turn; bound from the leads of the own class on the
         part left out, 0 where the graph is not right; then fit on all rows
     no filter if none, with this bound, costs less than the graph alone
@@ -160,6 +160,7 @@ class FilteredDAGSVC(SplitConformal, BankClassifier):
 
     def _after_training(self, sample: Sample) -> None:
         self.base_._finish_fit(sample, self.machines_)
+        # what the base's graph is made of: its list, or its table
         self._base_state_ = getattr(self.base_, self.base_._saved[0])
         self.calibration_ = np.zeros(0)
         self.bound_ = np.inf
@@ -183,22 +184,23 @@ class FilteredDAGSVC(SplitConformal, BankClassifier):
         part[counted] = stratified_parts(sample.codes[counted], rng)
         most = max(STUDIED, STUDIED_OF_A_CLASS * sample.n_classes)
         rows = np.sort(rng.permutation(counted)[:most])
-        at = candidates(bank, sample, rng.permutation(rows)[:DRAWN_ROWS], rng)
+        drawn = rng.permutation(rows)[:DRAWN_ROWS]
+        at = candidates(bank, sample, drawn, rng)
         if at is None:
             return None
         f = self._training_outputs(sample)[rows]
         right = self.graph_.labels(f) == sample.codes[rows]
         error = self._held_out_error(sample, np.flatnonzero(part == 0))
         return Study(
-            kernel_values(bank, sample.X[rows], at),
-            at,
-            sample.codes[rows],
-            sample.row_weight[rows],
-            part[rows],
-            f,
-            right,
-            min(MOST_LOST, self.loss * error),
-            sample.n_classes,
+            K=kernel_values(bank, sample.X[rows], at),
+            at=at,
+            codes=sample.codes[rows],
+            row_weight=sample.row_weight[rows],
+            part=part[rows],
+            f=f,
+            right=right,
+            share=min(MOST_LOST, self.loss * error),
+            n_classes=sample.n_classes,
         )
 
     def _held_out_error(self, sample: Sample, held: np.ndarray) -> float:
@@ -229,7 +231,7 @@ class FilteredDAGSVC(SplitConformal, BankClassifier):
                 least = cost
                 best = weights
             elif best is not None and q > 2 * (len(best) - 1):
-                break
+                break  # the second size in turn that gains nothing
         if best is None:
             return
         # the bound: from leads of filters that had not seen the row
@@ -267,6 +269,7 @@ class FilteredDAGSVC(SplitConformal, BankClassifier):
         if q:
             expect("bound_", self.bound_, "f", (), 0)
         shape = (len(self.calibration_),)
+        # scores may be infinite, which `expect` refuses
         expect("calibration_", np.nan_to_num(self.calibration_), "f", shape)
         self._set_base()
         self.base_.machines_ = self.machines_
@@ -321,6 +324,7 @@ class FilteredDAGSVC(SplitConformal, BankClassifier):
         lead = leads(g)
         unsure = asked.unsure
         if slack is not None:
+            # a lead is the difference of two outputs
             near = 2.0 * slack.max(axis=1, keepdims=True)
             unsure = unsure | (np.abs(lead - self.bound_) <= near).any(axis=1)
         left = lead <= self.bound_
@@ -333,7 +337,8 @@ class FilteredDAGSVC(SplitConformal, BankClassifier):
         with one_thread():
             walker = self.filter_.walker(X[0])
             g = walker.every()
-            ahead = g - (g[g.argmax()] - self.bound_)  # of the last that is left
+            # of the last that is left; max() takes five times as long as argmax()
+            ahead = g - (g[g.argmax()] - self.bound_)
             if np.abs(ahead).min() <= 2.0 * walker.largest_slack:
                 raise NeedsBlocks("a class is as far behind as it may be")
             left = ahead >= 0.0

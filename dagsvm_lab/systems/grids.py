@@ -38,7 +38,9 @@ class Fold:
     steps: Any  # the pipeline's fitted steps before the system, or None
     # drafts with the rows they have checked, by their settings
     checked: dict[tuple, tuple[BankClassifier, Sample]] = field(default_factory=dict)
-    samples: dict[tuple, Sample] = field(default_factory=dict)  # one a kernel, too
+    samples: dict[tuple, Sample] = field(
+        default_factory=dict
+    )  # with their kernels, by gamma
 
 
 @dataclass
@@ -114,6 +116,7 @@ class Grid:
         found: dict[int, np.ndarray] = {}
         alike: dict[int, list[_Asked]] = {}  # by graph
         for k, (one, bank) in enumerate(zip(systems, self.banks, strict=True)):
+            # of one row: only whether there is a first stage
             first_stage = one._entry(one.graph_, held[:1], exact=True)
             machines = None if first_stage else _kept(one.machines_, bank)
             if machines is None:

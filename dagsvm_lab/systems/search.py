@@ -228,14 +228,14 @@ def _jobs(data: Folded, gammas: list, n: int) -> list[tuple[list, list]]:
     # the ends of a list of gammas take longest
     ends_first = sorted(range(len(gammas)), key=lambda k: -abs(k - middle))
     # of few rows, a job takes its gammas together; else each gamma is a job
-    hands = n if n_rows <= FEW else len(gammas)
-    some_gammas = _dealt([gammas[k] for k in ends_first], hands)
-    hands = n_folds
+    gamma_hands = n if n_rows <= FEW else len(gammas)
+    some_gammas = _dealt([gammas[k] for k in ends_first], gamma_hands)
+    fold_hands = n_folds
     if _small(data) and n_rows**2 <= SHARED:
         # folds go together, but no job stays idle
         fewest = max(n_folds / FOLDS_TOGETHER, n / len(some_gammas))
-        hands = int(np.ceil(fewest))
-    some_folds = _dealt(range(n_folds), hands)
+        fold_hands = int(np.ceil(fewest))
+    some_folds = _dealt(range(n_folds), fold_hands)
     return list(product(some_gammas, some_folds))
 
 

@@ -96,5 +96,6 @@ class SplitConformal:
                 "sets need a calibration set: call calibrate(X, y) with rows that were"
                 " not trained on"
             )
+        # less 1e-9: rounding must not lift a whole (1 - alpha)(n + 1) to the next k
         k = int(np.ceil((1 - alpha) * (n + 1) - 1e-9))
         return float(self.calibration_[k - 1]) if k <= n else np.inf

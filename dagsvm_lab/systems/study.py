@@ -21,11 +21,11 @@ class Study:
 
     K: np.ndarray  # (rows, candidates)
     at: np.ndarray  # (candidates,)
-    codes: np.ndarray
+    codes: np.ndarray  # (rows,), as the next two
     row_weight: np.ndarray
     part: np.ndarray  # 0 to PARTS - 1
     f: np.ndarray  # (rows, machines)
-    right: np.ndarray
+    right: np.ndarray  # (rows,)
     share: float
     n_classes: int
 
