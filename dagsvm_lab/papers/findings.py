@@ -24,8 +24,8 @@ def shares_unsettled(t: Tables) -> pd.DataFrame:
     six sets."""
     columns = ["dataset", "unsettled", "n_test"]
     six = t["chosen_orders"]["dataset"].unique()
-    names = ("chosen_orders", "orders", "splits_drawn")
-    rows = pd.concat(t[name][columns] for name in names)
+    # the splits of "chosen_orders" are those of "splits_drawn"
+    rows = pd.concat(t[name][columns] for name in ("orders", "splits_drawn"))
     rows = rows[rows["dataset"].isin(six)]
     return rows.assign(share=100 * rows["unsettled"] / rows["n_test"])
 

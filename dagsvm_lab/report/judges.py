@@ -158,9 +158,17 @@ def majority(differences: Sequence[float], of: str = "sets") -> Outcome:
     return replace(
         outcome,
         text=text,
-        effect=f"median {np.nanmedian(values):.3g}" if len(values) else "",
+        effect=_median(values),
         tells=_sign_power(better + worse, of),
     )
+
+
+def _median(values: np.ndarray) -> str:
+    """The median of some values, in words; nothing of none."""
+    if not len(values):
+        return ""
+    median = np.nanmedian(values)
+    return f"median {median:,.0f}" if abs(median) >= 1000 else f"median {median:.3g}"
 
 
 def _sign_power(n: int, of: str) -> str:

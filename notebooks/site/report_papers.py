@@ -203,7 +203,8 @@ def _why_order(e: Evidence) -> str:
     return (
         "There is little to gain. An order can change a row's answer only if no class "
         f"wins all its machines, and those are {span(means, 1, ' %')} of the rows of a "
-        "set. The gains that the paper prints are 0 to 7 rows of one test split."
+        "set in the mean of its splits. The gains that the paper prints are 0 to 7 "
+        "rows of one test split."
     )
 
 
@@ -405,8 +406,8 @@ def _constant(e: Evidence) -> str:
     if abs(part - largest) > 0.05:
         raise LookupError("covertype is more than its largest class")
     return (
-        "On Covertype all methods print nearly one accuracy because, scaled that way, "
-        f"every machine answers the largest class ({largest:.0f} %)."
+        "On Covertype the paper prints one accuracy for all methods because, scaled "
+        f"that way, every machine answers the largest class ({largest:.0f} %)."
     )
 
 

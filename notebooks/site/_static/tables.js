@@ -14,5 +14,5 @@ addEventListener("load", () => {
   }
   mark("article .cell_output, article div:has(> table), article .scroll, article figure.report, article table.table, article pre");
   const typeset = window.MathJax && MathJax.startup && MathJax.startup.promise;
-  if (typeset) typeset.then(() => mark("article div.math, article mjx-container", 24));
+  if (typeset) typeset.then(() => mark("article div.math", 24));
 });
