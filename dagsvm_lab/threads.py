@@ -10,12 +10,15 @@ from threading import Lock
 from types import SimpleNamespace
 
 # before: (library, its number of threads) of those that were changed
-_NOW = SimpleNamespace(lock=Lock(), inside=0, before=[])
+# inherited: the same, of a process that was forked while another thread was inside
+_NOW = SimpleNamespace(lock=Lock(), inside=0, before=[], inherited=[])
 
 
 def _forget_others() -> None:
     """A forked child has none of its parent's other threads."""
     _NOW.lock = Lock()
+    if _NOW.inside:
+        _NOW.inherited = _NOW.before
     _NOW.inside = 0
 
 
@@ -35,6 +38,9 @@ class one_thread(ContextDecorator):
     def __enter__(self) -> None:
         with _NOW.lock:
             if not _NOW.inside:
+                for library, number in _NOW.inherited:
+                    library.set(number)
+                _NOW.inherited = []
                 _NOW.before = []
                 for library in _libraries("cvxopt" in sys.modules):
                     number = library.number()

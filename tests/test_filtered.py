@@ -406,6 +406,27 @@ def test_without_a_calibration_set_there_are_no_sets(segments, fitted):
     assert strange.predict_set(X[900:]).all(), "a class that cannot be ruled out"
 
 
+@pytest.mark.parametrize("alpha", [0, 1, True, 1.5, 5, -0.1, np.nan])
+def test_no_chance_of_a_miss_is_refused(alpha, segments, fitted):
+    X, y = segments
+    est = fitted._variant().calibrate(X[700:900], y[700:900])
+    with pytest.raises(ValueError, match="alpha"):
+        est.predict_set(X[900:], alpha)
+    with pytest.raises(ValueError, match="alpha"):
+        est.set_params(alpha=alpha).predict_set(X[900:])
+
+
+def test_labels_that_cannot_be_meant_are_refused(segments, fitted):
+    X, y = segments
+    est = fitted._variant()
+    with pytest.raises(ValueError, match="inconsistent"):
+        est.calibrate(X[700:900], y[700:800])
+    with pytest.raises(ValueError, match="kind"):
+        est.calibrate(X[700:900], y[700:900].astype(str))
+    with pytest.raises(ValueError):
+        est.calibrate(X[700:900], None)
+
+
 def test_the_machines_held_out_know_nothing_of_the_part(segments, fitted):
     X, y = segments
     codes = np.searchsorted(fitted.classes_, y[:700])

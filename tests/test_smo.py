@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from dagsvm_lab import MaxWinsSVC, load
 from dagsvm_lab.kernels import Kernel
 from dagsvm_lab.machines import pair_code, train, train_grid
 from dagsvm_lab.solvers import certify, short, solve_qp, solve_smo
@@ -277,6 +279,43 @@ def test_a_kernel_that_is_not_positive_semidefinite_ends_with_an_honest_certific
         violation = certify(K, y, found).kkt_violation
         assert found.n_iter < 10_000 and found.converged == (violation <= 1e-3)
         assert found.alpha.any() and abs(violation - found.kkt_violation) <= 1e-9
+
+
+@pytest.mark.parametrize("n, seed", [(300, 8), (900, 0)], ids=["short", "long"])
+def test_the_bias_of_bounds_alone_is_their_middle(n, seed):
+    # both classes' bounds have the same sum up to rounding, and all alphas are at them
+    X, y = make_classification(
+        n, 5, n_informative=4, n_redundant=0, weights=[0.75], random_state=seed
+    )
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    weight = np.random.default_rng(seed).choice([0.1, 1, 10.0], size=n)
+    how = dict(C=1e-3, class_weight="balanced", gamma=0.2)
+    est = MaxWinsSVC(**how).fit(X, y, weight)
+    exact = MaxWinsSVC(solver="qp", **how).fit(X, y, weight)
+    assert est.intercept_ == pytest.approx(exact.intercept_, abs=1e-6)
+    np.testing.assert_array_equal(est.predict(X), exact.predict(X))
+
+
+def test_the_certificate_is_that_of_the_alphas_whatever_the_bound():
+    wine = load("winequality-white", scaled=True)
+    rng = np.random.default_rng(3)
+    two = np.isin(wine.y, (6, 8))
+    X = np.tile(wine.X[two][:700], (2, 1))
+    y = wine.y[two][:700]
+    mixed = np.where(rng.random(len(y)) < 0.1, rng.permutation(y), y)
+    labels = np.r_[y, mixed]
+    K = rbf_kernel(X, gamma=1.0)
+    how = dict(kernel="precomputed", C=1e8, tol=1e-5)
+    machines = MaxWinsSVC(**how).fit(K, labels).machines_
+    assert machines.converged[0]
+    beta = np.zeros(len(labels))
+    beta[machines.support] = machines.coef.toarray()[0]
+    s = np.where(labels == 6, 1.0, -1.0)  # the first class
+    v = s - K.astype(np.longdouble) @ beta
+    may_rise = beta < np.where(s > 0, 1e8, 0.0)
+    may_fall = beta > np.where(s > 0, 0.0, -1e8)
+    violation = float(v[may_rise].max() - v[may_fall].min())
+    assert violation == pytest.approx(machines.kkt_violation[0], rel=0.2)
 
 
 def test_a_limit_reached_is_never_silent():

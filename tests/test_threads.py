@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from threading import Barrier
 
 import numpy as np
@@ -89,6 +90,22 @@ def test_loops_of_scikit_learn_have_one_thread_inside():
         with one_openmp_thread():
             assert {library.num_threads for library in loops} <= {1}
         assert {library.num_threads for library in loops} <= {2}
+
+
+def test_a_child_forked_inside_has_its_threads_again():
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with one_thread(), get_context("fork").Pool(1) as pool:
+            assert pool.apply(threads_after_one) == before
+        assert blas_threads() == before
+
+
+def threads_after_one():
+    with one_thread():
+        assert blas_threads() == {1}
+    return blas_threads()
 
 
 def test_blas_is_limited_for_all_threads_until_the_last_one_leaves():

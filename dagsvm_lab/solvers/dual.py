@@ -29,7 +29,8 @@ import numpy as np
 EPS = float(np.finfo(float).eps)
 LARGEST_BOUND = 1e100  # bounds beyond count as it: the square of all must be a number
 EXACT = 1e-11  # of the largest |s p| (newton.py: or |v|): a violation that is none
-AT_BOUND = 1e-12  # of a bound: an alpha so near to it is at it
+AT_BOUND = 1e-12  # of a bound: an alpha so near to it is at it,
+OF_SUM = 2 * EPS  # and so near, of the sum of all and the root of their number
 SUPPORT_BLOCK = 256  # support vectors taken at a time, so that float32 stays small
 CERTIFICATE = (
     "bias",
@@ -225,9 +226,13 @@ def is_solved(violation, tol, noise):
 def snap(alpha: np.ndarray, u: np.ndarray) -> np.ndarray:
     """alpha with those within rounding of a bound at it, so that none counts as free.
 
-    Where bounds are huge, the largest alpha stands for them.
+    Where bounds are huge, the largest alpha stands for them. The sum s'alpha = 0 holds
+    up to rounding alone: what that leaves to a bound does not count either.
     """
     near = AT_BOUND * np.minimum(u, alpha.max(-1, initial=0.0, keepdims=True))
+    terms = np.count_nonzero(alpha, axis=-1, keepdims=True)
+    of_sum = OF_SUM * np.sqrt(terms) * alpha.sum(-1, keepdims=True)
+    near = np.maximum(near, of_sum)
     alpha = np.where(alpha <= near, 0.0, alpha)
     return np.where(u - alpha <= near, u, alpha)
 

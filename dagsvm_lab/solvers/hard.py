@@ -139,7 +139,9 @@ def solve_hard(
         found = np.zeros(len(beta))
         found[live] = active.solve(g, last)
         points.append(dual.judged(found, near))
-        if points[-1].solved:
+        # where K is not positive semidefinite, corrections lead nowhere
+        halved = points[-1].violation < 0.5 * points[-2].violation
+        if points[-1].solved or (k > 0 and not halved):
             break
     return _best(points).beta
 

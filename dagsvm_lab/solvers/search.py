@@ -38,6 +38,7 @@ FACTOR = 1 << 15
 MOST_FACTOR = 1 << 24
 PATIENT = 10
 MEASURED = 1 << 18
+SLIGHT_MOVE = 0.01  # of tol
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,12 @@ class Search:
         p[at] = duals.p[rows]
         u[at] = duals.u[rows]
         alpha[at] = duals.s[rows] * self.beta[rows]
-        alpha = snap(np.clip(alpha, 0.0, u), u)  # a step may round past a bound
+        alpha = np.clip(alpha, 0.0, u)  # a step may round past a bound
+        snapped = snap(alpha, u)
+        # v is that of alpha: with huge bounds a move to them would show in it
+        shows = self.largest[some] * np.abs(snapped - alpha).sum(1)
+        is_slight = shows <= SLIGHT_MOVE * self.settings.tol
+        alpha = np.where(is_slight[:, None], snapped, alpha)
         duals.alpha[rows] = alpha[at]
         noise = EPS * self.largest[some] * alpha.sum(1)
         found = measure(f, s, p, u, alpha, noise=noise)

@@ -16,7 +16,11 @@ from typing import Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 
 class SplitConformal:
@@ -44,9 +48,17 @@ class SplitConformal:
         self : object
             This estimator.
         """
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
         scores = self.set_scores(X)
         index = {label: k for k, label in enumerate(self.classes_.tolist())}
-        place = np.array([index.get(label, -1) for label in np.asarray(y).tolist()])
+        place = np.array([index.get(label, -1) for label in y.tolist()])
+        text, known_text = (isinstance(a[0], str) for a in (y, self.classes_))
+        if text != known_text:
+            raise ValueError(
+                f"labels in y, as {y[0]!r}, are not of the fitted kind, as"
+                f" {self.classes_[0]!r}"
+            )
         own = scores[np.arange(len(scores)), place]
         own[place < 0] = np.inf  # a class that is not known is missed
         self.calibration_ = np.sort(own)
@@ -90,6 +102,8 @@ class SplitConformal:
             where k > n.
         """
         check_is_fitted(self)
+        if not 0 < alpha < 1:
+            raise ValueError(f"alpha must be above 0 and below 1, and is {alpha!r}")
         n = len(self.calibration_)
         if not n:
             raise NotFittedError(
