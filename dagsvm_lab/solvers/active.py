@@ -20,7 +20,7 @@ from .search import Search, rows_in
 START = 48
 START_SHARE = 60
 FALL = 0.1
-TIGHT = 0.9  # of tol: the last aim, so that rounding leaves the judgement below tol
+LAST_AIM = 0.9  # of tol: the last aim, so that rounding leaves the judgement below tol
 
 
 def choose_first(search: Search) -> None:
@@ -48,7 +48,7 @@ def choose_next(search: Search, some: np.ndarray, tol: float) -> None:
     """Set what the next steps of some duals aim at, and which rows they move."""
     if not len(some):
         return
-    tight = TIGHT * tol
+    tight = LAST_AIM * tol
     aim = search.aim[some]
     violation = search.violation[some]
     lower = np.minimum(aim, FALL * violation)
@@ -64,7 +64,7 @@ def choose_next(search: Search, some: np.ndarray, tol: float) -> None:
 
 def aim_anew(search: Search, some: np.ndarray) -> None:
     """Aim at what float64 has left of the violations; gains count from here."""
-    tight = TIGHT * search.settings.tol
+    tight = LAST_AIM * search.settings.tol
     share = FALL * search.violation[some]
     left = np.minimum(search.aim[some], share)
     search.aim[some] = np.maximum(tight, left)
