@@ -281,6 +281,7 @@ def test_a_kernel_that_is_not_positive_semidefinite_ends_with_an_honest_certific
         assert found.alpha.any() and abs(violation - found.kkt_violation) <= 1e-9
 
 
+@pytest.mark.qp
 @pytest.mark.parametrize("n, seed", [(300, 8), (900, 0)], ids=["short", "long"])
 def test_the_bias_of_bounds_alone_is_their_middle(n, seed):
     # both classes' bounds have the same sum up to rounding, and all alphas are at them

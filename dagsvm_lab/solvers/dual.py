@@ -32,12 +32,8 @@ EXACT = 1e-11  # of the largest |s p| (newton.py: or |v|): a violation that is n
 AT_BOUND = 1e-12  # of a bound: an alpha so near to it is at it,
 OF_SUM = 2 * EPS  # and so near, of the sum of all and the root of their number
 SUPPORT_BLOCK = 256  # support vectors taken at a time, so that float32 stays small
-CERTIFICATE = (
-    "bias",
-    "objective",
-    "gap",
-    "kkt_violation",
-)  # what Duals keep of a Certificate
+# what Duals keep of a Certificate
+CERTIFICATE = ("bias", "objective", "gap", "kkt_violation")
 
 
 @dataclass(frozen=True)

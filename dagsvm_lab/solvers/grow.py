@@ -24,10 +24,10 @@ of the duals between steps, and active.py chooses the active rows by it.
 | | | Segment, Pendigits: a quarter .99, 1.01, four times 1.01, 1.00 |
 | SLOW = 100 | steps, and one a row, till Newton's method | One-versus-rest, |
 | | | C = 1000, Segment: never 1.56, 400 1.09; Vehicle: never 2.21, 400 1.27 |
-| HARD_STEPS = 4 | times these steps, till hard.py | 2 .8 to 1.3, 8 1.0 to 1.6; a |
-| | | cubic kernel on Covertype: 2 1.2, 8 .8 |
+| HARD_STEPS = 4 | times these steps, till hard.py | 2 .5 to 1.3, 8 .9 to 2.8; a |
+| | | cubic kernel on Covertype: 2 1.1, 8 .8 |
 | HARD_ROWS = 700 | active rows | hard.py solves no more. Segment, one class against |
-| | | the others, cubic, C = 1e4: never 30; Covertype: 1000 1.4 |
+| | | the others, cubic, C = 1e4: never 26; Covertype: 1000 1.4 |
 | AGAIN = 2 | times the steps, after which hard.py is asked again | 10 1.0 |
 | SYSTEM = 240,000 | cubed free rows that are worth a step | a dual whose system costs |
 | | | more than a step a row takes as many first. Covertype's pairs, C = 10: never |

@@ -18,6 +18,7 @@ them. Where their kernel values come from stands in values.py.
 | PATIENT = 10 | times hard.py's patience, after which float32 ends in duals of more |
 | | | than ANY_RANK rows | 3 to 30: 1.0 |
 | MEASURED = 2^18 | rows whose certificates are formed at a time | bounds memory |
+| SLIGHT_MOVE = .01 | of tol: what moving alphas to bounds may change of v | |
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ FACTOR = 1 << 15
 MOST_FACTOR = 1 << 24
 PATIENT = 10
 MEASURED = 1 << 18
-SLIGHT_MOVE = 0.01  # of tol
+SLIGHT_MOVE = 0.01
 
 
 @dataclass(frozen=True)

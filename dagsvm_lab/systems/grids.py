@@ -38,9 +38,8 @@ class Fold:
     steps: Any  # the pipeline's fitted steps before the system, or None
     # drafts with the rows they have checked, by their settings
     checked: dict[tuple, tuple[BankClassifier, Sample]] = field(default_factory=dict)
-    samples: dict[tuple, Sample] = field(
-        default_factory=dict
-    )  # with their kernels, by gamma
+    # with their kernels, by gamma
+    samples: dict[tuple, Sample] = field(default_factory=dict)
 
 
 @dataclass
